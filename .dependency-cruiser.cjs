@@ -20,7 +20,7 @@ const LAYERS = [
 
 /** The files that may import a package. */
 const DOORS = {
-  '@aws-sdk/client-s3': 'indexer/sync/s3-client.ts',
+  '@aws-sdk/client-s3': 'indexer/sync/s3-source.ts',
   '@huggingface/hub': 'indexer/hub/repository.ts',
   '@huggingface/tokenizers': 'src/encoder/tokenizer/tokenizer.ts',
   '@modelcontextprotocol/sdk': 'src/server/mcp/server.ts',
@@ -31,7 +31,7 @@ const DOORS = {
   'better-sqlite3':
     'src/index/passages/|src/index/document-store/|src/base/system/file-lock.ts|training/replay/answer-collector.ts|training/mining/work-file.ts',
   'cli-progress': 'cli/output/progress/|cli/building/build-progress.ts',
-  'csv-parse': 'evaluation/formats/delimited.ts',
+  'csv-parse': 'evaluation/question-entries.ts',
   'd3-scale': 'bench/report/',
   entities: 'indexer/prepare/rules/dpr.ts',
   fastify: 'src/server/',
@@ -40,7 +40,7 @@ const DOORS = {
   'lru-cache': 'src/search/layers/answer-cache.ts|src/engine/columns/filter-cache.ts',
   'onnxruntime-node': 'src/encoder/inference/(onnxruntime|onnx-session).ts|bench/products/products-worker.ts',
   'pino(-pretty)?': 'cli/',
-  'prom-client': 'src/server/metrics/prometheus.ts',
+  'prom-client': 'src/server/metrics/server-metrics.ts',
   typebox: 'src/|training/replay/bundle-manifest.ts|training/iteration/records.ts',
 };
 

@@ -1,5 +1,5 @@
 import { isObject } from '../src/base/objects.ts';
-import { idColumnOf } from '../src/index/passages/id-column.ts';
+import { idColumnOf } from '../src/index/passages/document-fields.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
 
@@ -53,7 +53,6 @@ function isPassageId(id: unknown): id is PassageId {
   return id === null || typeof id === 'string' || typeof id === 'bigint' || Number.isSafeInteger(id);
 }
 
-/** Lists a row's columns for a message. */
 export function columnNames(row: PassageRow): string {
   const names = Object.keys(row);
   if (names.length === 0) return 'no columns';

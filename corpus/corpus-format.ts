@@ -4,21 +4,26 @@ import type { Newline } from './line-splitter.ts';
 import type { TsvIdType, TsvLayout } from './tsv-layout.ts';
 
 /**
- * A format of corpus files. Its file exports one of these, and `corpus-formats.ts` lists it; option values, messages and the documents
- * follow.
+ * A format of corpus files. Each format has a file in this folder, which exports a `CorpusFormat`, and an entry in `corpus-formats.ts`.
+ * The values of --format, the messages and docs/command-line.md follow from the entries.
  */
 export interface CorpusFormat {
-  /** Its value of --format. Compressed files have .gz or .zst after it. */
+  /** The value of --format for plain files. For compressed files `.gz` or `.zst` follows the name. */
   readonly name: string;
   /** Endings of file names, lower-case, without the compression. */
   readonly extensions: readonly string[];
-  /** What a file contains, for the documents. */
+  /** What a file contains, as the table in corpus/README.md says it. */
   readonly content: string;
-  /** What ends a line. Null: the format is not text, so a file is neither compressed as a whole nor read from a pipe. */
+  /**
+   * What ends a line of a text format. With `lf`, a build may begin to read a plain file at a later line (`LineRange.seek`).
+   *
+   * Null for any other format. Its files are not compressed as a whole, are not read from a pipe, and have rows in place of lines, which
+   * `countRows` counts.
+   */
   readonly newline: Newline | null;
-  /** Reads the rows, a batch for each block of the file. */
-  read(context: ReaderContext): AsyncGenerator<readonly ReadRow[], void>;
-  /** The number of rows of a file that is not text. */
+  /** Reads the rows in order, a batch for each block of the file. For a row that cannot be used, it yields the reason. */
+  rows(context: ReaderContext): AsyncGenerator<readonly ReadRow[], void>;
+  /** The number of rows of a file. Set if and only if `newline` is null: the scan counts the lines of text files itself. */
   countRows?(path: string): Promise<number>;
 }
 
@@ -38,6 +43,6 @@ export interface ReaderContext {
 export interface LineRange {
   readonly first: number;
   readonly end: number;
-  /** A line at or before `first` and its byte offset, from which reading can start. */
+  /** A line at or before `first`, and the byte offset at which that line begins: reading can start there. */
   readonly seek?: { readonly line: number; readonly offset: number };
 }

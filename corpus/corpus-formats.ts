@@ -5,7 +5,6 @@ import { jsonl } from './read-jsonl.ts';
 import { parquet } from './read-parquet.ts';
 import { tsv } from './read-tsv.ts';
 
-/** The formats of corpus files. */
 const FORMATS: readonly CorpusFormat[] = [jsonl, tsv, parquet];
 
 /** A format with a compression, as --format names it: `jsonl.gz`. */

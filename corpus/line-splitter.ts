@@ -16,7 +16,7 @@ export interface RawLine {
   readonly sizeBytes: number;
 }
 
-export interface LineSplitterOptions {
+interface LineSplitterOptions {
   newline: Newline;
   /** The content of a longer line is not kept in memory. */
   maxLineBytes: number;
@@ -42,7 +42,6 @@ export class LineSplitter {
     this.#number = firstNumber - 1;
   }
 
-  /** The number of the next line, from 1. */
   get nextNumber(): number {
     return this.#number + 1;
   }

@@ -41,9 +41,8 @@ export function listCorpusFiles(
 }
 
 function listDirectory(directory: string, format: FileFormat | undefined, formatOfPath: FormatOfPath): CorpusFile[] {
-  const found: { key: Buffer; path: string }[] = [];
-  walk(directory, [], formatOfPath, (path) => {
-    found.push({ key: Buffer.from(relative(directory, path).split(sep).join('/')), path });
+  const found = Array.from(corpusPathsBelow(directory, [], formatOfPath), (path) => {
+    return { path, key: Buffer.from(relative(directory, path).split(sep).join('/')) };
   });
   if (found.length === 0) {
     throw new TrawlError(
@@ -57,13 +56,12 @@ function listDirectory(directory: string, format: FileFormat | undefined, format
   return found.map(({ path }) => corpusFile(path, statOf(path), format ?? formatOfPath(path)!));
 }
 
-/** Visits the corpus files below a directory. Links back to `ancestors`, which are real paths, are not followed. */
-function walk(
+/** Does not follow links back to `ancestors`, which are real paths. */
+function* corpusPathsBelow(
   directory: string,
   ancestors: readonly string[],
   formatOfPath: FormatOfPath,
-  visit: (path: string) => void,
-): void {
+): Generator<string, void> {
   const realPath = realpathSync(directory);
   if (ancestors.includes(realPath)) return;
   for (const entry of entriesOf(directory)) {
@@ -72,10 +70,8 @@ function walk(
     const known = formatOfPath(entry.name) !== undefined;
     // Download caches often contain links to the actual files.
     if (entry.isSymbolicLink() ? isDirectoryLink(path, known) : entry.isDirectory()) {
-      walk(path, [...ancestors, realPath], formatOfPath, visit);
-    } else if (known) {
-      visit(path);
-    }
+      yield* corpusPathsBelow(path, [...ancestors, realPath], formatOfPath);
+    } else if (known) yield path;
   }
 }
 

@@ -1,12 +1,16 @@
+import { createHash } from 'node:crypto';
+import { throwIfCancelled } from '../src/base/abort.ts';
 import { TrawlError } from '../src/base/errors.ts';
 import type { BadRow } from './check-row.ts';
 import type { LineRange } from './corpus-format.ts';
-import { type CorpusReport, FileCounters, MAX_EXAMPLES, summarize } from './corpus-report.ts';
 import { type CorpusFile, listCorpusFiles } from './list-corpus-files.ts';
 import { formatLocation, type Passage } from './passage.ts';
 import { DEFAULT_MAX_LINE_BYTES } from './read-lines.ts';
 import { type CorpusScan, LINES_PER_OFFSET } from './scan-corpus.ts';
 import { TSV_ID_TYPES, TSV_LAYOUTS, type TsvIdType, type TsvLayout } from './tsv-layout.ts';
+
+/** Limit of the examples of bad lines in reports. */
+export const MAX_EXAMPLES = 10;
 
 export interface CorpusOptions {
   /** Format of all files, one of CORPUS_FORMATS. Default: by their names. */
@@ -15,18 +19,18 @@ export interface CorpusOptions {
   tsvLayout?: TsvLayout;
   /** Type of the ids in TSV files. Default: `auto`. */
   tsvIdType?: TsvIdType;
-  /** Skip and count bad lines instead of failing at the first. Default: false. */
+  /** Skip bad lines instead of failing at the first. Default: false. */
   skipBadLines?: boolean;
-  /** Compute the SHA-256 of each file while reading it, about a second per GB. Default: true. */
+  /** Compute the SHA-256 of each file while reading it, about a second per GB. Never of a part. Default: true. */
   checksums?: boolean;
   /** A longer line is a bad line. Default: 64 MiB. */
   maxLineBytes?: number;
   /** Stops reading with CANCELLED. */
   signal?: AbortSignal;
-  /** Read only these input positions, without checksums. */
+  /** Read only these input positions. */
   part?: CorpusPart;
   /** Called for each skipped line, with the number of its file in the corpus. */
-  onSkipped?: ((fileIndex: number, line: number, message: string) => void) | undefined;
+  onSkipped?: (fileIndex: number, line: number, message: string) => void;
 }
 
 /** Input positions [first, end) of a scanned corpus. */
@@ -41,17 +45,23 @@ export interface Corpus extends AsyncIterable<Passage> {
   readonly files: readonly CorpusFile[];
   /** Progress so far, or the totals after the loop. */
   readonly report: CorpusReport;
+  /** The same files, read with other options. */
+  with(changes: CorpusOptions): Corpus;
 }
 
-interface ResolvedOptions {
-  readonly tsvLayout: TsvLayout;
-  readonly tsvIdType: TsvIdType;
-  readonly skipBadLines: boolean;
-  readonly checksums: boolean;
-  readonly maxLineBytes: number;
-  readonly signal: AbortSignal | undefined;
-  readonly part: CorpusPart | undefined;
-  readonly onSkipped: CorpusOptions['onSkipped'];
+interface CorpusReport {
+  readonly files: readonly Readonly<FileProgress>[];
+  readonly readBytes: number;
+  /** Size on disk when the corpus was listed. */
+  readonly sizeBytes: number;
+}
+
+interface FileProgress {
+  readonly path: string;
+  /** Bytes read from disk so far. For Parquet, 0 until all rows are read, then the whole size. */
+  readBytes: number;
+  /** SHA-256 of the file in hex; null until it is read to its end, or without checksums. */
+  sha256: string | null;
 }
 
 /**
@@ -61,59 +71,47 @@ interface ResolvedOptions {
  * @throws TrawlError USAGE, and the errors of `listCorpusFiles`.
  */
 export function openCorpus(paths: readonly string[], options: CorpusOptions = {}): Corpus {
-  const resolved = resolve(options);
-  return corpusOf(listCorpusFiles(paths, options.format), resolved);
+  checkOptions(options);
+  return corpusOf(listCorpusFiles(paths, options.format), options);
 }
 
-/** As `openCorpus`, of files that are listed already. */
-export function readCorpus(files: readonly CorpusFile[], options: CorpusOptions): Corpus {
-  return corpusOf(files, resolve(options));
-}
-
-function corpusOf(files: readonly CorpusFile[], resolved: ResolvedOptions): Corpus {
-  let counters: readonly FileCounters[] = [];
-  let skippedExamples: string[] = [];
-  const restart = (): void => {
-    counters = files.map((file) => new FileCounters(file, resolved.checksums));
-    skippedExamples = [];
-  };
-  restart();
-
+function corpusOf(files: readonly CorpusFile[], options: CorpusOptions): Corpus {
+  const begin = (): FileProgress[] => files.map(({ path }) => ({ path, readBytes: 0, sha256: null }));
+  let progress = begin();
   return {
     files,
+    with: (changes) => corpusOf(files, { ...options, ...changes }),
     get report() {
-      return summarize(counters, skippedExamples);
+      const readBytes = progress.reduce((sum, file) => sum + file.readBytes, 0);
+      return {
+        files: progress.map((file) => ({ ...file })),
+        readBytes,
+        sizeBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0),
+      };
     },
     async *[Symbol.asyncIterator]() {
-      restart();
+      progress = begin();
       let base = 0;
       for (const [index, file] of files.entries()) {
-        const range = resolved.part && lineRange(resolved.part, index, base);
-        base += resolved.part?.scan.files[index]?.positions ?? 0;
+        const range = options.part && lineRange(options.part, index, base);
+        base += options.part?.scan.files[index]?.positions ?? 0;
         if (range !== undefined && range.first >= range.end) continue;
-        yield* readFile(file, { index, range, counters: counters[index]!, skippedExamples }, resolved);
+        yield* readFile(file, { index, range, progress: progress[index]! }, options);
       }
     },
   };
 }
 
-function resolve(options: CorpusOptions): ResolvedOptions {
-  checkChoice('tsvLayout', options.tsvLayout, TSV_LAYOUTS);
-  checkChoice('tsvIdType', options.tsvIdType, TSV_ID_TYPES);
-  const maxLineBytes = options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES;
-  if (!Number.isSafeInteger(maxLineBytes) || maxLineBytes < 1) {
-    throw new TrawlError('USAGE', `maxLineBytes is ${maxLineBytes}, expected a whole number from 1.`);
-  }
-  return {
-    tsvLayout: options.tsvLayout ?? 'auto',
-    tsvIdType: options.tsvIdType ?? 'auto',
-    skipBadLines: options.skipBadLines ?? false,
-    checksums: (options.checksums ?? true) && options.part === undefined,
-    maxLineBytes,
-    signal: options.signal,
-    part: options.part,
-    onSkipped: options.onSkipped,
-  };
+function checkOptions({ tsvLayout, tsvIdType, maxLineBytes = DEFAULT_MAX_LINE_BYTES }: CorpusOptions): void {
+  checkChoice('tsvLayout', tsvLayout, TSV_LAYOUTS);
+  checkChoice('tsvIdType', tsvIdType, TSV_ID_TYPES);
+  if (Number.isSafeInteger(maxLineBytes) && maxLineBytes >= 1) return;
+  throw new TrawlError('USAGE', `maxLineBytes is ${maxLineBytes}, expected a whole number from 1.`);
+}
+
+function checkChoice(name: string, value: string | undefined, choices: readonly string[]): void {
+  if (value === undefined || choices.includes(value)) return;
+  throw new TrawlError('USAGE', `${name} is ${JSON.stringify(value)}, expected one of ${choices.join(', ')}.`);
 }
 
 /** The lines of a file in the part. The file's first line has position `base`. */
@@ -128,46 +126,28 @@ function lineRange({ scan, first, end }: CorpusPart, index: number, base: number
   };
 }
 
-function checkChoice(name: string, value: string | undefined, choices: readonly string[]): void {
-  if (value === undefined || choices.includes(value)) return;
-  throw new TrawlError('USAGE', `${name} is ${JSON.stringify(value)}, expected one of ${choices.join(', ')}.`);
-}
-
-interface FileReading {
-  readonly index: number;
-  readonly range: LineRange | undefined;
-  readonly counters: FileCounters;
-  readonly skippedExamples: string[];
-}
-
 async function* readFile(
-  file: CorpusFile,
-  { index, range, counters, skippedExamples }: FileReading,
-  options: ResolvedOptions,
+  { path, format: { format, compression } }: CorpusFile,
+  { index, range, progress }: { index: number; range: LineRange | undefined; progress: FileProgress },
+  options: CorpusOptions,
 ): AsyncGenerator<Passage, void> {
-  const { format, compression } = file.format;
-  const { tsvLayout, tsvIdType, maxLineBytes } = options;
-  const { onRead } = counters;
-  const context = { path: file.path, compression, maxLineBytes, tsvLayout, tsvIdType, onRead, range };
-  for await (const batch of format.read(context)) {
-    if (options.signal?.aborted) {
-      throw new TrawlError('CANCELLED', 'Reading the corpus was cancelled.', { cause: options.signal.reason });
-    }
+  const { tsvLayout = 'auto', tsvIdType = 'auto', maxLineBytes = DEFAULT_MAX_LINE_BYTES } = options;
+  const hash = options.checksums !== false && options.part === undefined ? createHash('sha256') : undefined;
+  const onRead = (chunk: Buffer): void => {
+    progress.readBytes += chunk.length;
+    hash?.update(chunk);
+  };
+  const rows = format.rows({ path, compression, maxLineBytes, tsvLayout, tsvIdType, onRead, range });
+  for await (const batch of rows) {
+    throwIfCancelled(options.signal);
     for (const row of batch) {
-      const location = { file: file.path, line: row.line };
-      if (row.ok) {
-        counters.passages += 1;
-        yield { id: row.id, document: row.document, row: row.row, location, fileIndex: index };
-        continue;
-      }
-      if (!options.skipBadLines) throw badLine(file.path, row);
-      counters.skippedLines += 1;
-      const message = `${formatLocation(location)}: ${row.reason}`;
-      if (skippedExamples.length < MAX_EXAMPLES) skippedExamples.push(message);
-      options.onSkipped?.(index, row.line, message);
+      const location = { file: path, line: row.line };
+      if (row.ok) yield { id: row.id, document: row.document, row: row.row, location, fileIndex: index };
+      else if (!options.skipBadLines) throw badLine(path, row);
+      else options.onSkipped?.(index, row.line, `${formatLocation(location)}: ${row.reason}`);
     }
   }
-  counters.finish();
+  progress.sha256 = hash?.digest('hex') ?? null;
 }
 
 function badLine(file: string, { line, reason }: BadRow): TrawlError {

@@ -13,7 +13,7 @@ import { compressors } from 'hyparquet-compressors';
 
 import { isNodeError, TrawlError } from '../src/base/errors.ts';
 import { answerCalls } from '../src/base/system/thread-calls.ts';
-import { type JsonValue, jsonText, toJsonValue } from './json-text.ts';
+import { jsonText, toJsonValue } from './json-text.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
 import { notFound, reasonOf } from './read-errors.ts';
@@ -125,14 +125,10 @@ async function readRows(
 function toRow(names: readonly string[], values: readonly unknown[]): ParquetRow {
   for (const name of ['contents', 'text', 'title', 'id']) {
     // Bytes would become base64, which must not be embedded.
-    const bytes = values[names.indexOf(name)];
-    if (bytes instanceof Uint8Array)
+    if (values[names.indexOf(name)] instanceof Uint8Array)
       return { reason: `"${name}" must be a string, found bytes that are not UTF-8 text` };
   }
-  const row: Readonly<Record<string, JsonValue>> = Object.fromEntries(
-    names.map((name, position) => [name, toJsonValue(values[position])]),
-  );
-  return jsonText(row);
+  return jsonText(Object.fromEntries(names.map((name, position) => [name, toJsonValue(values[position])])));
 }
 
 function messageOf(error: unknown): string {

@@ -3,9 +3,7 @@ import { parseNumbers } from '../src/index/passages/exact-numbers.ts';
 /** Limit for integers that become a bigint. Longer ids are rejected. */
 export const MAX_INTEGER_DIGITS = 1000;
 
-export type ParsedJson =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly reason: string };
+type ParsedJson = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string };
 
 /**
  * Parses JSON text. Integers beyond 2^53 at its top level become exact bigints. Only texts with such a number go through the

@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/base/errors.ts';
+import { contentsOf } from '../src/index/passages/contents.ts';
 import { columnNames } from './check-row.ts';
-import { contentsOf } from './contents-of.ts';
 import { columnOf, formatLocation, type PassageLocation, type PassageRow } from './passage.ts';
 
 export const DEFAULT_PASSAGE_TEMPLATE = '{contents}';
@@ -33,10 +33,8 @@ function parseParts(template: string): Part[] {
     if (name !== undefined) parts.push({ type: 'column', name: checkName(name, template) });
     else if (found === '{{' || found === '}}') parts.push({ type: 'literal', text: found[0]! });
     else if (found === '{' || found === '}') {
-      throw invalid(
-        template,
-        `the ${found} at position ${match.index + 1} is unmatched; write ${found}${found} for a brace`,
-      );
+      const reason = `the ${found} at position ${match.index + 1} is unmatched; write ${found}${found} for a brace`;
+      throw invalid(template, reason);
     } else parts.push({ type: 'literal', text: found });
   }
   return parts;
@@ -52,26 +50,16 @@ function checkName(name: string, template: string): string {
 
 function render(part: Part, row: PassageRow, template: string, location: PassageLocation | undefined): string {
   if (part.type === 'literal') return part.text;
-  if (part.name === 'contents') return contentsOf(row);
-  const value = columnOf(row, part.name);
-  switch (typeof value) {
-    case 'string':
-      return value;
-    case 'number':
-    case 'bigint':
-    case 'boolean':
-      return String(value);
-    default: {
-      const found = value === undefined ? 'does not have' : value === null ? 'has null in' : 'has no text or number in';
-      const where = location === undefined ? '' : `${formatLocation(location)}: `;
-      throw new TrawlError(
-        'TEMPLATE_INVALID',
-        `${where}the row ${found} the column ${JSON.stringify(part.name)} of the passage template ` +
-          `${JSON.stringify(template)}; it has ${columnNames(row)}. Change --passage-template, or fill the column.`,
-        { details: { column: part.name, ...location } },
-      );
-    }
-  }
+  const value = part.name === 'contents' ? contentsOf(row) : columnOf(row, part.name);
+  if (value !== undefined && value !== null && typeof value !== 'object') return String(value);
+  const found = value === undefined ? 'does not have' : value === null ? 'has null in' : 'has no text or number in';
+  const where = location === undefined ? '' : `${formatLocation(location)}: `;
+  throw new TrawlError(
+    'TEMPLATE_INVALID',
+    `${where}the row ${found} the column ${JSON.stringify(part.name)} of the passage template ` +
+      `${JSON.stringify(template)}; it has ${columnNames(row)}. Change --passage-template, or fill the column.`,
+    { details: { column: part.name, ...location } },
+  );
 }
 
 function invalid(template: string, reason: string): TrawlError {

@@ -4,7 +4,6 @@ export type PassageId = string | number | bigint | null;
 /** The columns of a row. Use `columnOf`, because a column may be named like a method. */
 export type PassageRow = Readonly<Record<string, unknown>>;
 
-/** The place of a passage in its file, for messages. */
 export interface PassageLocation {
   readonly file: string;
   /** Line of a text file (counting blank lines and a header) or row of a Parquet file, from 1. */

@@ -1,14 +1,12 @@
 import { createReadStream } from 'node:fs';
 import { TrawlError } from '../src/base/errors.ts';
-import { type Compression, startsLike } from '../src/base/files/compression.ts';
-import { gunzip } from '../src/base/files/gzip.ts';
+import { type Compression, compressionOf, startsLike } from '../src/base/files/compression.ts';
+import { decompress } from '../src/base/files/decompress.ts';
 import { onlyMember } from '../src/base/files/only-member.ts';
-import { unzstd } from '../src/base/files/zstd.ts';
 
-/** Bytes per read. */
 const CHUNK_BYTES = 256 * 1024;
 
-export interface ReadBytesOptions {
+interface ReadBytesOptions {
   /** gzip may have several members, zstd several frames. */
   compression: Compression;
   /** Called with each chunk before decompression, for counting and hashing. */
@@ -24,8 +22,7 @@ export function readBytes(path: string, options: ReadBytesOptions): AsyncGenerat
   const { compression, start = 0 } = options;
   const source = fileChunks(path, options);
   if (start > 0) return source;
-  const unpacked = compression === 'none' ? source : compression === 'gzip' ? gunzip(source) : unzstd(source);
-  return onlyMember(unpacked, options.onArchive);
+  return onlyMember(decompress(source, compression), options.onArchive);
 }
 
 async function* fileChunks(
@@ -34,8 +31,7 @@ async function* fileChunks(
 ): AsyncGenerator<Buffer, void> {
   let first = start === 0;
   // A pipe does not accept a position, not even 0.
-  const position = first ? {} : { start };
-  const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES, ...position });
+  const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES, start: start === 0 ? undefined : start });
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     if (first) checkMagic(path, compression, chunk);
     first = false;
@@ -58,8 +54,8 @@ function checkMagic(path: string, compression: Compression, start: Buffer): void
       { details: { path } },
     );
   }
-  const found = (['gzip', 'zstd'] as const).find((each) => start.length >= 4 && startsLike(each, start));
-  if (found === undefined) return;
+  const found = compressionOf(start);
+  if (found === 'none') return;
   const extension = EXTENSION[found];
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',

@@ -2,7 +2,6 @@ import { isNodeError, TrawlError } from '../src/base/errors.ts';
 import { DamagedDataError } from '../src/base/files/compression.ts';
 import { formatLocation } from './passage.ts';
 
-/** CORPUS_NOT_FOUND for a path that cannot be opened or read. */
 export function notFound(path: string, reason: string, cause?: unknown): TrawlError {
   return new TrawlError(
     'CORPUS_NOT_FOUND',

@@ -4,16 +4,16 @@ import { parseJson } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
 
 /** JSON Lines: one object per line, lines end with `\n` only. Blank lines are skipped. */
-export const jsonl: CorpusFormat = {
+export const jsonl = {
   name: 'jsonl',
   extensions: ['.jsonl', '.ndjson'],
   content: 'one JSON object per line',
   newline: 'lf',
-  read: readJsonl,
-};
+  rows: readJsonl,
+} as const satisfies CorpusFormat;
 
 async function* readJsonl(context: ReaderContext): AsyncGenerator<readonly ReadRow[], void> {
-  for await (const lines of readLines(context.path, { ...context, newline: 'lf' })) {
+  for await (const lines of readLines(context.path, { ...context, newline: jsonl.newline })) {
     const rows: ReadRow[] = [];
     for (const line of lines) {
       if (!line.ok) {

@@ -9,11 +9,11 @@ import { readingFailed } from './read-errors.ts';
 /** Longest line. Passages have a few KiB; a file with a longer line is probably one JSON array. */
 export const DEFAULT_MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-export type TextLine =
+type TextLine =
   | { readonly ok: true; readonly number: number; readonly text: string }
   | { readonly ok: false; readonly number: number; readonly reason: string };
 
-export interface ReadLinesOptions {
+interface ReadLinesOptions {
   compression: Compression;
   newline: Newline;
   maxLineBytes: number;

@@ -8,13 +8,15 @@ import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
 import { readBytes } from './read-bytes.ts';
 
-export interface ReadParquetOptions {
+interface ReadParquetOptions {
   /** Time limit in ms for reading the footer. For a row group, `timePerMbMs` per MB is added. Default: 60,000. */
   timeLimitMs?: number;
   /** Default: 1,000. */
   timePerMbMs?: number;
 }
 
+/** Time limit for reading the footer. */
+const TIME_LIMIT_MS = 60_000;
 /** V8 heap limit of the reading thread, in MB. */
 const HEAP_MB = 4096;
 
@@ -24,7 +26,7 @@ export const parquet: CorpusFormat = {
   extensions: ['.parquet'],
   content: 'Parquet with any codec but LZO',
   newline: null,
-  read: (context) => readParquet(context),
+  rows: (context) => readParquet(context),
   countRows: parquetRows,
 };
 
@@ -49,28 +51,23 @@ export async function* readParquet(
 export async function* readParquetRows(
   path: string,
   {
-    timeLimitMs = 60_000,
+    timeLimitMs = TIME_LIMIT_MS,
     timePerMbMs = 1000,
     range,
-  }: ReadParquetOptions & { readonly range?: Pick<LineRange, 'first' | 'end'> | undefined } = {},
+  }: ReadParquetOptions & { readonly range?: Pick<LineRange, 'first' | 'end'> } = {},
 ): AsyncGenerator<readonly { readonly line: number; readonly row: ParquetRow }[], void> {
-  const thread = new ParquetThread(path);
+  const [from, to] = [range?.first ?? 1, range?.end ?? Number.POSITIVE_INFINITY];
+  const thread = parquetThread(path);
   try {
-    const groups = await thread.groups(timeLimitMs);
-    let firstLine = 1;
-    for (const [position, group] of groups.entries()) {
-      if (group.rows === 0) continue;
-      const [from, to] = [range?.first ?? 1, range?.end ?? Number.POSITIVE_INFINITY];
-      if (firstLine + group.rows <= from || firstLine >= to) {
-        firstLine += group.rows;
-        continue;
-      }
+    let line = 1;
+    for (const [number, group] of (await thread.groups(timeLimitMs)).entries()) {
+      const first = line;
+      line += group.rows;
+      if (group.rows === 0 || line <= from || first >= to) continue;
       const limitMs = timeLimitMs + (timePerMbMs * Math.max(0, group.bytes)) / 1e6;
-      const rows = await thread.rows(position, firstLine, limitMs);
-      const first = firstLine;
+      const rows = await thread.rows(number, first, limitMs);
       const begin = Math.max(0, from - first);
       yield rows.slice(begin, to - first).map((row, offset) => ({ line: first + begin + offset, row }));
-      firstLine += group.rows;
     }
   } finally {
     await thread.close();
@@ -79,9 +76,9 @@ export async function* readParquetRows(
 
 /** Number of rows according to the footer. */
 async function parquetRows(path: string): Promise<number> {
-  const thread = new ParquetThread(path);
+  const thread = parquetThread(path);
   try {
-    return (await thread.groups(60_000)).reduce((sum, { rows }) => sum + rows, 0);
+    return (await thread.groups(TIME_LIMIT_MS)).reduce((sum, { rows }) => sum + rows, 0);
   } finally {
     await thread.close();
   }
@@ -93,55 +90,41 @@ function toReadRow(line: number, row: ParquetRow): ReadRow {
   return parsed.ok ? checkRow(line, parsed.value, row) : { ok: false, line, reason: parsed.reason };
 }
 
-class ParquetThread {
-  readonly #path: string;
-  readonly #thread: CallThread<ParquetRequest, readonly RowGroup[] | readonly ParquetRow[]>;
-
-  constructor(path: string) {
-    this.#path = path;
-    this.#thread = new CallThread(new URL('./parquet-worker.js', import.meta.url), {
-      name: 'trawl-parquet',
-      workerData: path,
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
-    });
-  }
-
-  groups(limitMs: number): Promise<readonly RowGroup[]> {
-    return this.#ask('groups', 1, limitMs);
-  }
-
-  rows(group: number, firstLine: number, limitMs: number): Promise<readonly ParquetRow[]> {
-    return this.#ask(group, firstLine, limitMs);
-  }
-
-  close(): Promise<void> {
-    return this.#thread.terminate(cancelled());
-  }
-
-  async #ask<A extends readonly RowGroup[] | readonly ParquetRow[]>(
+/** Starts the thread that reads a file. Its methods throw CORPUS_BAD_LINE, with the line, if it takes longer than the limit or fails. */
+function parquetThread(path: string) {
+  const thread = new CallThread<ParquetRequest, readonly RowGroup[] | readonly ParquetRow[]>(
+    new URL('./parquet-worker.js', import.meta.url),
+    { name: 'trawl-parquet', workerData: path, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } },
+  );
+  const ask = async <A extends readonly RowGroup[] | readonly ParquetRow[]>(
     request: ParquetRequest,
     line: number,
     limitMs: number,
-  ): Promise<A> {
+  ): Promise<A> => {
     const limit = AbortSignal.timeout(Math.min(Math.ceil(limitMs), 2 ** 31 - 1));
     try {
       const late = (): string => `not finished within ${Math.ceil(limitMs / 1000)} s`;
-      return await untilAborted(this.#thread.ask<A>(request), limit, late);
+      return await untilAborted(thread.ask<A>(request), limit, late);
     } catch (error) {
-      throw error instanceof TrawlError ? error : this.#damaged(line, error);
+      throw error instanceof TrawlError ? error : damaged(path, line, error);
     }
-  }
+  };
+  return {
+    groups: (limitMs: number): Promise<readonly RowGroup[]> => ask('groups', 1, limitMs),
+    rows: (group: number, firstLine: number, limitMs: number): Promise<readonly ParquetRow[]> =>
+      ask(group, firstLine, limitMs),
+    close: () => thread.terminate(cancelled()),
+  };
+}
 
-  #damaged(line: number, cause: unknown): TrawlError {
-    const outOfMemory = isNodeError(cause) && cause.code === 'ERR_WORKER_OUT_OF_MEMORY';
-    const reason =
-      typeof cause === 'string' ? cause : outOfMemory ? `it needs more than ${HEAP_MB} MB of memory` : String(cause);
-    return new TrawlError(
-      'CORPUS_BAD_LINE',
-      `${formatLocation({ file: this.#path, line })}: the row group at this row cannot be read: ${reason}. The file is ` +
-        'damaged, or its row groups are too large. Compare its checksum, or rewrite it with smaller row groups.',
-      { details: { path: this.#path, line }, cause },
-    );
-  }
+function damaged(path: string, line: number, cause: unknown): TrawlError {
+  const outOfMemory = isNodeError(cause) && cause.code === 'ERR_WORKER_OUT_OF_MEMORY';
+  const reason =
+    typeof cause === 'string' ? cause : outOfMemory ? `it needs more than ${HEAP_MB} MB of memory` : String(cause);
+  return new TrawlError(
+    'CORPUS_BAD_LINE',
+    `${formatLocation({ file: path, line })}: the row group at this row cannot be read: ${reason}. The file is damaged, or ` +
+      'its row groups are too large. Compare its checksum, or rewrite it with smaller row groups.',
+    { details: { path, line }, cause },
+  );
 }

@@ -3,17 +3,16 @@ import type { CorpusFormat, ReaderContext } from './corpus-format.ts';
 import { type JsonValue, jsonText } from './json-text.ts';
 import { parseInteger } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
-import { splitTsvLine } from './split-tsv-line.ts';
-import { type ResolvedTsvLayout, resolveTsvLayout, type TsvIdType } from './tsv-layout.ts';
+import { type ResolvedTsvLayout, resolveTsvLayout, splitTsvLine, type TsvIdType } from './tsv-layout.ts';
 
 /** Tab-separated text. Lines end as in Python's text mode; lines of only spaces are skipped. */
-export const tsv: CorpusFormat = {
+export const tsv = {
   name: 'tsv',
   extensions: ['.tsv'],
   content: 'tab-separated text',
   newline: 'universal',
-  read: readTsv,
-};
+  rows: readTsv,
+} as const satisfies CorpusFormat;
 
 const CANONICAL_INTEGER = /^(0|[1-9][0-9]*)$/;
 
@@ -25,7 +24,7 @@ async function* readTsv(context: ReaderContext): AsyncGenerator<readonly ReadRow
   let parse: ((line: number, text: string) => ReadRow) | undefined;
   for await (const lines of readLines(context.path, {
     ...context,
-    newline: 'universal',
+    newline: tsv.newline,
     // The first line determines the columns, so it is read for every range.
     range: context.range && { first: 1, end: context.range.end },
   })) {
@@ -79,17 +78,13 @@ function parseColumns(
   if (!split.ok) return { ok: false, line, reason: split.reason };
   const { fields } = split;
   if (fields.length !== order.length) {
-    const reason =
-      `expected ${order.length} tab-separated fields, found ${fields.length}; ` +
-      'if the text may contain tabs, set --tsv-layout r1-searcher';
-    return { ok: false, line, reason };
+    const found = `expected ${order.length} tab-separated fields, found ${fields.length}`;
+    return { ok: false, line, reason: `${found}; if the text may contain tabs, set --tsv-layout r1-searcher` };
   }
   const id = parseId(fields[0]!, idRule);
   if (!id.ok) return { ok: false, line, reason: id.reason };
-  return toRow(
-    line,
-    Object.fromEntries(order.map(([name, position]) => [name, position === 0 ? id.value : fields[position]!])),
-  );
+  const columns = order.map(([name, position]) => [name, position === 0 ? id.value : fields[position]!]);
+  return toRow(line, Object.fromEntries(columns));
 }
 
 function toRow(line: number, row: Readonly<Record<string, JsonValue>>): ReadRow {
@@ -106,6 +101,5 @@ function parseId(text: string, rule: IdRule): ParsedId {
   const value = CANONICAL_INTEGER.test(text) ? parseInteger(text) : null;
   if (value !== null) return { ok: true, value };
   if (rule === 'integer-if-canonical') return { ok: true, value: text };
-  const reason = 'the id is not a decimal integer without leading zeros; set --tsv-id-type string';
-  return { ok: false, reason };
+  return { ok: false, reason: 'the id is not a decimal integer without leading zeros; set --tsv-id-type string' };
 }

@@ -8,7 +8,7 @@ import { readingFailed } from './read-errors.ts';
 
 const LF = 0x0a;
 
-/** Lines between two recorded byte offsets of a plain JSONL file. */
+/** Lines between two recorded byte offsets of a file. */
 export const LINES_PER_OFFSET = 65_536;
 
 interface ScannedFile extends CorpusFile {
@@ -16,7 +16,10 @@ interface ScannedFile extends CorpusFile {
   readonly sha256: string;
   /** Lines of a text file, including blank ones and a header, or rows of a Parquet file. */
   readonly positions: number;
-  /** Byte offset of line i × LINES_PER_OFFSET + 1. Only for plain JSONL; other files are always read from the start. */
+  /**
+   * Byte offset of line i × LINES_PER_OFFSET + 1. Empty unless the file is plain and its lines end with `\n` only (JSONL): other files are
+   * always read from the start.
+   */
   readonly lineOffsets: readonly number[];
   /** Modification time in milliseconds, to detect a file that is still being written. */
   readonly modifiedMs: number;
@@ -33,7 +36,6 @@ export interface CorpusScan {
 
 export interface ScanOptions {
   readonly signal?: AbortSignal;
-  /** Called with the number of bytes read so far. */
   readonly onBytes?: (bytes: number) => void;
 }
 
@@ -49,6 +51,7 @@ export async function scanCorpus(files: readonly CorpusFile[], options: ScanOpti
 }
 
 async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, readBefore: number): Promise<ScannedFile> {
+  const { format, compression } = file.format;
   const { mtimeMs } = statSync(file.path);
   const hash = createHash('sha256');
   let read = readBefore;
@@ -58,72 +61,40 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
     read += chunk.length;
     onBytes?.(read);
   };
-  let archive = false;
+  let isArchive = false;
   const onArchive = (): void => {
-    archive = true;
+    isArchive = true;
   };
-  const { format, compression } = file.format;
-  // Only such files can be read from the offset of a line.
-  const isPlain = format.newline === 'lf' && compression === 'none';
-  const counter = format.newline === 'universal' ? new SplitCounter() : new LineFeedCounter(isPlain);
+  const splitter =
+    format.newline === 'universal' ? new LineSplitter({ newline: 'universal', maxLineBytes: 0 }) : undefined;
+  let [lines, bytesBefore, openBytes] = [0, 0, 0];
+  const lineOffsets = [0];
   try {
     for await (const chunk of readBytes(file.path, { compression, onRead, onArchive })) {
-      if (format.newline !== null) counter.push(chunk);
+      if (splitter !== undefined) lines += splitter.push(chunk).length;
+      else if (format.newline === 'lf') {
+        // Faster than a splitter.
+        let from = 0;
+        for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
+          from = at + 1;
+          if (++lines % LINES_PER_OFFSET === 0) lineOffsets.push(bytesBefore + from);
+        }
+        openBytes = from === 0 ? openBytes + chunk.length : chunk.length - from;
+        bytesBefore += chunk.length;
+      }
     }
   } catch (error) {
-    throw readingFailed(file.path, counter.lines + 1, error);
+    throw readingFailed(file.path, lines + 1, error);
   }
-  counter.end();
-  const positions = (await format.countRows?.(file.path)) ?? counter.lines;
+  // The last line may have no line end.
+  lines += splitter?.end().length ?? (openBytes > 0 ? 1 : 0);
+  // Only a plain file can be read from the offset of a line.
+  const isPlain = format.newline === 'lf' && compression === 'none' && !isArchive;
   return {
     ...file,
     sha256: hash.digest('hex'),
-    positions,
-    lineOffsets: isPlain && !archive ? counter.offsets : [],
+    positions: (await format.countRows?.(file.path)) ?? lines,
+    lineOffsets: isPlain ? lineOffsets : [],
     modifiedMs: mtimeMs,
   };
-}
-
-/** Counts lines like `LineSplitter` for `\n` line ends, but faster. */
-class LineFeedCounter {
-  lines = 0;
-  readonly offsets: number[] = [0];
-  readonly #keepOffsets: boolean;
-  #bytes = 0;
-  /** Bytes after the last line end. */
-  #open = 0;
-
-  constructor(keepOffsets: boolean) {
-    this.#keepOffsets = keepOffsets;
-  }
-
-  push(chunk: Buffer): void {
-    let from = 0;
-    for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
-      from = at + 1;
-      this.lines++;
-      if (this.#keepOffsets && this.lines % LINES_PER_OFFSET === 0) this.offsets.push(this.#bytes + from);
-    }
-    this.#open = from === 0 ? this.#open + chunk.length : chunk.length - from;
-    this.#bytes += chunk.length;
-  }
-
-  end(): void {
-    if (this.#open > 0) this.lines++;
-  }
-}
-
-/** Counts lines that may also end with `\r`. */
-class SplitCounter {
-  lines = 0;
-  readonly offsets: readonly number[] = [];
-  readonly #splitter = new LineSplitter({ newline: 'universal', maxLineBytes: 0 });
-
-  push(chunk: Buffer): void {
-    this.lines += this.#splitter.push(chunk).length;
-  }
-
-  end(): void {
-    this.lines += this.#splitter.end().length;
-  }
 }

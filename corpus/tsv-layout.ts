@@ -1,6 +1,5 @@
 import { TrawlError } from '../src/base/errors.ts';
 import { formatLocation, type PassageLocation } from './passage.ts';
-import { splitTsvLine } from './split-tsv-line.ts';
 
 /**
  * `auto`: by the first line: a header, 2 fields (R1-Searcher) or 3 fields (DPR). `header`: the first line names the columns.
@@ -28,10 +27,11 @@ const DPR_COLUMNS = ['id', 'text', 'title'] as const;
 /** Determines the layout of a file by its first line that is not blank. */
 export function resolveTsvLayout(requested: TsvLayout, line: string, location: PassageLocation): ResolvedTsvLayout {
   if (requested === 'r1-searcher') return { type: 'first-tab' };
-  const header = headerOf(line);
-  if (header !== null) return checkHeader(header, location);
+  const split = splitTsvLine(line);
+  if (split.ok && isHeader(split.fields)) return checkHeader(split.fields, location);
   if (requested === 'dpr') return { type: 'columns', names: DPR_COLUMNS, hasHeader: false };
-  const count = fieldCount(line);
+  // R1-Searcher lines may have stray quotes, so a line with invalid quoting is counted by its tabs.
+  const count = split.ok ? split.fields.length : line.split('\t').length;
   if (requested === 'auto' && count === 2) return { type: 'first-tab' };
   if (requested === 'auto' && count === 3) return { type: 'columns', names: DPR_COLUMNS, hasHeader: false };
   const expected =
@@ -46,11 +46,9 @@ export function resolveTsvLayout(requested: TsvLayout, line: string, location: P
   );
 }
 
-/** The column names if the line is a header: its first field is `id`, and it has a known column. */
-function headerOf(line: string): readonly string[] | null {
-  const split = splitTsvLine(line);
-  if (!split.ok || split.fields[0] !== 'id') return null;
-  return split.fields.some((name) => name === 'text' || name === 'title' || name === 'contents') ? split.fields : null;
+/** Whether the first field is `id` and another is a known column. */
+function isHeader([first, ...others]: readonly string[]): boolean {
+  return first === 'id' && others.some((name) => name === 'text' || name === 'title' || name === 'contents');
 }
 
 function checkHeader(names: readonly string[], location: PassageLocation): ResolvedTsvLayout {
@@ -72,8 +70,44 @@ function checkHeader(names: readonly string[], location: PassageLocation): Resol
   );
 }
 
-/** R1-Searcher lines may have stray quotes, so a line with invalid quoting is counted by its tabs. */
-function fieldCount(line: string): number {
-  const split = splitTsvLine(line);
-  return split.ok ? split.fields.length : line.split('\t').length;
+type TsvFields =
+  | { readonly ok: true; readonly fields: readonly string[] }
+  | { readonly ok: false; readonly reason: string };
+
+/**
+ * Splits a line at tabs with CSV quoting: a field that starts with `"` ends at the next single `"` and may contain tabs;
+ * `""` in it stands for `"`. A quote elsewhere in a field is an ordinary character.
+ */
+export function splitTsvLine(line: string): TsvFields {
+  if (!line.includes('"')) return { ok: true, fields: line.split('\t') };
+  const fields: string[] = [];
+  let start = 0;
+  for (;;) {
+    let end: number;
+    if (line[start] === '"') {
+      const close = closingQuote(line, start + 1);
+      if (close === -1) {
+        return { ok: false, reason: `the quoted field ${fields.length + 1} has no closing quote on its line` };
+      }
+      end = close + 1;
+      if (end < line.length && line[end] !== '\t') {
+        const reason = `text follows the closing quote of field ${fields.length + 1}; double a quote inside quotes`;
+        return { ok: false, reason };
+      }
+      fields.push(line.slice(start + 1, close).replaceAll('""', '"'));
+    } else {
+      const tab = line.indexOf('\t', start);
+      end = tab === -1 ? line.length : tab;
+      fields.push(line.slice(start, end));
+    }
+    if (end >= line.length) return { ok: true, fields };
+    start = end + 1;
+  }
+}
+
+/** Position of the next `"` that is not doubled; -1 if none. */
+function closingQuote(line: string, from: number): number {
+  let position = line.indexOf('"', from);
+  while (position !== -1 && line[position + 1] === '"') position = line.indexOf('"', position + 2);
+  return position;
 }

@@ -1,25 +1,15 @@
-import { bootstrapIntervals, type Interval, meanOf, ROUNDING } from './bootstrap.ts';
-import type { Evaluation } from './evaluate-run.ts';
-import { groupByQuestion, questionSums } from './question-sums.ts';
-import { randomisationTest } from './randomisation-test.ts';
+import type { Evaluation, Metrics } from './evaluate-run.ts';
+import {
+  bootstrapIntervals,
+  groupByQuestion,
+  type Interval,
+  meanOf,
+  questionSums,
+  ROUNDING,
+  randomisationTest,
+} from './significance.ts';
 
-/** A metric of two systems, over the queries that both have it for. */
-export interface ComparedMetric {
-  readonly queries: number;
-  /** Questions of these queries, where a question has several. Interval and p are then those of questions. */
-  readonly questions?: number;
-  /** Means over these queries. */
-  readonly first: number;
-  readonly second: number;
-  /** Second minus first, with the 95 % interval of the paired bootstrap; null with fewer than two questions, or if all differ equally. */
-  readonly difference: number;
-  readonly interval: Interval | null;
-  /** Of `randomisationTest`, between 0 and 1: small if chance does not explain the difference. Not corrected for several metrics or systems. */
-  readonly p: number;
-  /** Queries for which the second is better, worse. */
-  readonly better: number;
-  readonly worse: number;
-}
+export type ComparedMetric = ReturnType<typeof compareMetric>;
 
 /**
  * Metric name → both systems, for the metrics that both have, in the order of the first.
@@ -37,69 +27,107 @@ export function compareEvaluations(
   return Object.fromEntries(names.map((name) => [name, compareMetric(pairsOf(first, second, name), seed, questionOf)]));
 }
 
-function compareMetric(pairs: readonly Pair[], seed: number, questionOf: (id: string) => string): ComparedMetric {
-  const before = Float64Array.from(pairs, ({ values }) => values[0]);
-  const after = Float64Array.from(pairs, ({ values }) => values[1]);
-  const differences = Float64Array.from(pairs, differenceOf);
+function compareMetric(pairs: readonly Pair[], seed: number, questionOf: (id: string) => string) {
+  const mean = (value: 'first' | 'second' | 'difference'): number =>
+    pairs.length === 0 ? 0 : meanOf(Float64Array.from(pairs, (pair) => pair[value]));
   const questions = groupByQuestion(
     pairs.map(({ queryId }) => queryId),
     questionOf,
   );
-  const sums = questionSums(differences, questions);
+  const sums = questionSums(
+    pairs.map(({ difference }) => difference),
+    questions,
+  );
   return {
     queries: pairs.length,
-    ...(sums.length === pairs.length ? {} : { questions: sums.length }),
-    first: pairs.length === 0 ? 0 : meanOf(before),
-    second: pairs.length === 0 ? 0 : meanOf(after),
-    difference: pairs.length === 0 ? 0 : meanOf(differences),
+    /** The number of questions, if a question has several queries. Interval and p are then of questions. */
+    ...(sums.length < pairs.length && { questions: sums.length }),
+    first: mean('first'),
+    second: mean('second'),
+    /** Second minus first, with the 95 % interval of the paired bootstrap; null with fewer than two questions, or if all differ equally. */
+    difference: mean('difference'),
     interval: bootstrapIntervals([sums], seed, questions.sizes)[0]!,
+    /** Small if chance does not explain the difference. Not corrected for several metrics or systems. */
     p: randomisationTest(sums, seed),
-    better: differences.filter((value) => value > 0).length,
-    worse: differences.filter((value) => value < 0).length,
+    ...betterAndWorse(pairs),
   };
 }
 
-/** Second minus first. Equal values of `map` may differ in the last bits, because other ranks add up to them: they have no difference. */
-function differenceOf({ values: [before, after] }: Pair): number {
-  const difference = after - before;
-  return Math.abs(difference) < ROUNDING ? 0 : difference;
+/** Queries for which the second is better, worse. */
+function betterAndWorse(pairs: readonly Pair[]): { better: number; worse: number } {
+  const better = pairs.filter(({ difference }) => difference > 0).length;
+  return { better, worse: pairs.filter(({ difference }) => difference < 0).length };
 }
 
-interface Pair {
-  readonly queryId: string;
-  /** Of the first system and the second. */
-  readonly values: readonly [number, number];
-}
+type Pair = ReturnType<typeof pairsOf>[number];
 
-function pairsOf(first: Evaluation, second: Evaluation, name: string): Pair[] {
-  return [...first.perQuery].flatMap(([queryId, metrics]): Pair[] => {
-    const before = metrics[name];
-    const after = second.perQuery.get(queryId)?.[name];
-    return before === undefined || after === undefined ? [] : [{ queryId, values: [before, after] }];
+/** A metric of each query that both have. `difference`: second minus first. */
+function pairsOf(first: Evaluation, second: Evaluation, name: string) {
+  return [...first.perQuery].flatMap(([queryId, metrics]) => {
+    const [before, after] = [metrics[name], second.perQuery.get(queryId)?.[name]];
+    if (before === undefined || after === undefined) return [];
+    // Equal values of `map` may differ in the last bits, because other ranks add up to them.
+    const difference = Math.abs(after - before) < ROUNDING ? 0 : after - before;
+    return [{ queryId, first: before, second: after, difference }];
   });
 }
 
-export interface ChangedQueries {
-  readonly metric: string;
-  readonly queries: number;
-  readonly better: number;
-  readonly worse: number;
-  /** Those whose metric differs most, at most as many as asked for; of equal ones the first. */
-  readonly most: readonly { readonly queryId: string; readonly first: number; readonly second: number }[];
-}
-
-/** The queries for which a metric differs between two systems. */
-export function changedQueries(first: Evaluation, second: Evaluation, metric: string, most: number): ChangedQueries {
+export function changedQueries(first: Evaluation, second: Evaluation, metric: string, most: number) {
   const pairs = pairsOf(first, second, metric);
-  const changed = pairs.filter((pair) => differenceOf(pair) !== 0);
+  const changed = pairs.filter(({ difference }) => difference !== 0);
   return {
     metric,
     queries: pairs.length,
-    better: changed.filter((pair) => differenceOf(pair) > 0).length,
-    worse: changed.filter((pair) => differenceOf(pair) < 0).length,
+    ...betterAndWorse(pairs),
+    /** The queries whose metric differs most, at most as many as asked for; of equal ones the first. */
     most: changed
-      .sort((a, b) => Math.abs(differenceOf(b)) - Math.abs(differenceOf(a)))
+      .sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference))
       .slice(0, most)
-      .map(({ queryId, values: [before, after] }) => ({ queryId, first: before, second: after })),
+      .map(({ difference: _, ...pair }) => pair),
   };
+}
+
+/** Metric name → the 95 % interval of its mean; null without one. */
+export type MetricIntervals = Readonly<Record<string, Interval | null>>;
+
+/**
+ * The interval of the mean of every metric, by `bootstrapIntervals`, over the queries that have it. A metric of fewer than two questions
+ * has none, nor has one with the same value for all.
+ *
+ * @param perQuery query id → its metrics.
+ * @param questionOf the id of the question that a query id stands for. Queries of one question are drawn together.
+ */
+export function metricIntervals(
+  perQuery: ReadonlyMap<string, Metrics>,
+  seed: number,
+  questionOf: (id: string) => string = (id) => id,
+): MetricIntervals {
+  // Metrics that the same queries have are drawn together. Metric → ids of its queries.
+  const have = new Map<string, string[]>();
+  for (const [id, metrics] of perQuery) {
+    for (const name of Object.keys(metrics)) {
+      const ids = have.get(name);
+      if (ids === undefined) have.set(name, [id]);
+      else ids.push(id);
+    }
+  }
+  const groups = new Map<string, string[]>();
+  for (const [name, ids] of have) {
+    const key = JSON.stringify(ids);
+    groups.set(key, [...(groups.get(key) ?? []), name]);
+  }
+  const intervals = new Map<string, Interval | null>();
+  for (const names of groups.values()) {
+    const ids = have.get(names[0]!)!;
+    const questions = groupByQuestion(ids, questionOf);
+    const columns = names.map((name) =>
+      questionSums(
+        ids.map((id) => perQuery.get(id)![name]!),
+        questions,
+      ),
+    );
+    const drawn = bootstrapIntervals(columns, seed, questions.sizes);
+    for (const [i, name] of names.entries()) intervals.set(name, drawn[i]!);
+  }
+  return Object.fromEntries(Array.from(have.keys(), (name) => [name, intervals.get(name)!]));
 }

@@ -1,7 +1,6 @@
 import { usageError } from '../src/base/errors.ts';
 import { answerMatcher, normalisedMatcher, substringMatcher } from '../src/search/answer-match.ts';
 import type { Judgements, QueryJudgements } from './judgements.ts';
-import { titleKey } from './page-title.ts';
 import {
   allGoldAt,
   averagePrecision,
@@ -12,6 +11,7 @@ import {
   reciprocalRank,
   rPrecision,
 } from './ranking-metrics.ts';
+import { titleKey } from './read-questions.ts';
 import type { RankedPassage, Run } from './run.ts';
 
 export interface EvaluateRunInput {
@@ -25,8 +25,8 @@ export interface EvaluateRunInput {
   /** Query id → golden answers. Requires `text` in the run. */
   readonly answers?: ReadonlyMap<string, readonly string[]>;
   /**
-   * Query id → the lists of its several queries, of which `run` has the fused one. Then the metrics of all lists together follow. A query
-   * without an entry has one list.
+   * For questions that were searched with several queries, under the same ids as in `run`: the list of each query. `run` has the lists
+   * fused; the `union_` metrics are computed from the lists.
    */
   readonly lists?: ReadonlyMap<string, readonly (readonly RankedPassage[])[]>;
   /** Values of k for the metrics at a rank; whole numbers from 1. */
@@ -40,47 +40,30 @@ export interface EvaluateRunInput {
  * - of judged pages `title_recall@k`, `title_all_gold@k` and `title_hit@k`: the pages among the first k passages,
  * - of golden answers `answer_hit@k` and `answer_substring@k`, in the texts of the passages; `answer_normalised@k`, in titles and texts.
  *
- * With several queries the same of what all of them show, the first k passages of each: `union_recall@k`, `union_all_gold@k`,
+ * With several queries also the union of their lists, the first k passages of each: `union_recall@k`, `union_all_gold@k`,
  * `union_title_recall@k`, `union_title_all_gold@k` and `union_answer_hit@k`.
  *
  * Over the whole ranking: `mrr`, `map` and `r_precision`.
  */
 export type Metrics = Readonly<Record<string, number>>;
 
-export interface Evaluation {
-  readonly queries: number;
-  /** Queries with judgements. The ranking metrics are averaged over them. */
-  readonly judged: number;
-  /** Queries without judgements. They have no ranking metrics. */
-  readonly unjudged: number;
-  /** Queries with judgements of pages. */
-  readonly titleJudged: number;
-  /** Queries with golden answers. `answer_hit@k` is averaged over them. */
-  readonly answerable: number;
-  /** Mean of each metric over the queries that have it. */
-  readonly means: Metrics;
-  /** The metrics of each query, in the order of `queryIds`; empty for a query with neither judgements nor answers. */
-  readonly perQuery: ReadonlyMap<string, Metrics>;
-}
+export type Evaluation = ReturnType<typeof evaluateRun>;
 
 /**
  * Computes the metrics of a run. A judged query without results, or without a relevant passage, counts as 0 (as with
- * `trec_eval -c`). Throws USAGE for invalid cutoffs, and for answers if the run has no text.
+ * `trec_eval -c`).
+ *
+ * @throws TrawlError USAGE for invalid cutoffs, and for answers if the run has no text.
  */
-export function evaluateRun({
-  queryIds,
-  run,
-  judgements,
-  titleJudgements,
-  answers,
-  lists = new Map(),
-  cutoffs,
-}: EvaluateRunInput): Evaluation {
-  checkCutoffs(cutoffs);
+export function evaluateRun(input: EvaluateRunInput) {
+  const { queryIds, run, judgements, titleJudgements, answers, lists = new Map(), cutoffs } = input;
+  const wrong = cutoffs.find((k) => !Number.isSafeInteger(k) || k < 1);
+  if (wrong !== undefined)
+    throw usageError(`The cutoff ${wrong} is invalid. Cutoffs must be whole numbers from 1, such as 1, 5, 10.`);
+  /** The metrics of each query, in the order of `queryIds`; empty for a query with neither judgements nor answers. */
   const perQuery = new Map<string, Metrics>();
-  let judged = 0;
-  let titleJudged = 0;
-  let answerable = 0;
+  /** Queries with judgements of passages, of pages, and with golden answers: the metrics of these are means over them. */
+  let [judged, titleJudged, answerable] = [0, 0, 0];
   for (const queryId of new Set(queryIds)) {
     const results = run.get(queryId) ?? [];
     const ofQuery = judgements.get(queryId);
@@ -90,55 +73,60 @@ export function evaluateRun({
     if (titles !== undefined) titleJudged += 1;
     if (golden.length > 0) answerable += 1;
     perQuery.set(queryId, {
-      ...(ofQuery === undefined ? {} : rankingMetrics(results, ofQuery, cutoffs)),
-      ...(titles === undefined ? {} : titleMetrics(results, titles, cutoffs)),
-      ...(golden.length === 0 ? {} : answerMetrics(queryId, results, golden, cutoffs)),
-      ...(lists.size === 0
-        ? {}
-        : unionMetrics(queryId, lists.get(queryId) ?? [results], { judgements: ofQuery, titles, golden, cutoffs })),
+      ...(ofQuery && rankingMetrics(idsOf(results), ofQuery, cutoffs)),
+      ...(titles && metricsAt(pagesOf(results), titles, cutoffs, ['recall', 'all_gold', 'hit'], 'title_')),
+      ...(golden.length > 0 && answerMetrics(queryId, results, golden, cutoffs)),
+      ...(lists.size > 0 &&
+        unionMetrics(queryId, lists.get(queryId) ?? [results], { judgements: ofQuery, titles, golden, cutoffs })),
     });
   }
   const queries = perQuery.size;
-  const unjudged = queries - judged;
-  return { queries, judged, unjudged, titleJudged, answerable, means: meansOf(perQuery.values()), perQuery };
+  const means = meansOf(perQuery.values());
+  return { queries, judged, unjudged: queries - judged, titleJudged, answerable, means, perQuery };
 }
 
-function rankingMetrics(
-  results: readonly RankedPassage[],
+/** The metrics of the first k ids of a ranking. */
+const AT_RANK = {
+  recall: recallAt,
+  precision: precisionAt,
+  all_gold: allGoldAt,
+  ndcg: ndcgAt,
+  map: averagePrecision,
+  mrr: reciprocalRank,
+  hit: hitAt,
+} as const;
+const RANK_METRICS = Object.keys(AT_RANK) as (keyof typeof AT_RANK)[];
+
+function metricsAt(
+  ids: readonly string[],
   judgements: QueryJudgements,
   cutoffs: readonly number[],
+  names: readonly (keyof typeof AT_RANK)[],
+  prefix = '',
 ): Metrics {
-  const ranking = results.map(({ id }) => id);
   const metrics: Record<string, number> = {};
   for (const k of cutoffs) {
-    metrics[`recall@${k}`] = recallAt(ranking, judgements, k);
-    metrics[`precision@${k}`] = precisionAt(ranking, judgements, k);
-    metrics[`all_gold@${k}`] = allGoldAt(ranking, judgements, k);
-    metrics[`ndcg@${k}`] = ndcgAt(ranking, judgements, k);
-    metrics[`map@${k}`] = averagePrecision(ranking, judgements, k);
-    metrics[`mrr@${k}`] = reciprocalRank(ranking, judgements, k);
-    metrics[`hit@${k}`] = hitAt(ranking, judgements, k);
+    for (const name of names) metrics[`${prefix}${name}@${k}`] = AT_RANK[name](ids, judgements, k);
   }
-  metrics.mrr = reciprocalRank(ranking, judgements);
-  metrics.map = averagePrecision(ranking, judgements);
-  metrics.r_precision = rPrecision(ranking, judgements);
   return metrics;
 }
 
-function titleMetrics(
-  results: readonly RankedPassage[],
-  judgements: QueryJudgements,
-  cutoffs: readonly number[],
-): Metrics {
-  // No title key is empty, so passages without title count for no page.
-  const pages = results.map(({ title }) => titleKey(title ?? ''));
-  const metrics: Record<string, number> = {};
-  for (const k of cutoffs) {
-    metrics[`title_recall@${k}`] = recallAt(pages, judgements, k);
-    metrics[`title_all_gold@${k}`] = allGoldAt(pages, judgements, k);
-    metrics[`title_hit@${k}`] = hitAt(pages, judgements, k);
-  }
-  return metrics;
+function rankingMetrics(ranking: readonly string[], judgements: QueryJudgements, cutoffs: readonly number[]): Metrics {
+  return {
+    ...metricsAt(ranking, judgements, cutoffs, RANK_METRICS),
+    mrr: reciprocalRank(ranking, judgements),
+    map: averagePrecision(ranking, judgements),
+    r_precision: rPrecision(ranking, judgements),
+  };
+}
+
+function idsOf(results: readonly RankedPassage[]): string[] {
+  return results.map(({ id }) => id);
+}
+
+/** The pages of passages. No title key is empty, so a passage without title counts for no page. */
+function pagesOf(results: readonly RankedPassage[]): string[] {
+  return results.map(({ title }) => titleKey(title ?? ''));
 }
 
 function answerMetrics(
@@ -166,28 +154,25 @@ function answerMetrics(
   return metrics;
 }
 
+interface JudgedQuery {
+  readonly judgements: QueryJudgements | undefined;
+  readonly titles: QueryJudgements | undefined;
+  readonly golden: readonly string[];
+  readonly cutoffs: readonly number[];
+}
+
 function unionMetrics(
   queryId: string,
   lists: readonly (readonly RankedPassage[])[],
-  {
-    judgements,
-    titles,
-    golden,
-    cutoffs,
-  }: {
-    readonly judgements: QueryJudgements | undefined;
-    readonly titles: QueryJudgements | undefined;
-    readonly golden: readonly string[];
-    readonly cutoffs: readonly number[];
-  },
+  { judgements, titles, golden, cutoffs }: JudgedQuery,
 ): Metrics {
   const metrics: Record<string, number> = {};
   for (const k of cutoffs) {
     const shown = lists.flatMap((list) => list.slice(0, k));
     const all = Math.max(1, shown.length);
     for (const [name, ids, relevant] of [
-      ['union', shown.map(({ id }) => id), judgements],
-      ['union_title', shown.map(({ title }) => titleKey(title ?? '')), titles],
+      ['union', idsOf(shown), judgements],
+      ['union_title', pagesOf(shown), titles],
     ] as const) {
       if (relevant === undefined) continue;
       metrics[`${name}_recall@${k}`] = recallAt(ids, relevant, all);
@@ -227,11 +212,4 @@ export function meansOf(queries: Iterable<Metrics>): Metrics {
     }
   }
   return Object.fromEntries(Array.from(sums, ([name, { sum, count }]) => [name, sum / count]));
-}
-
-function checkCutoffs(cutoffs: readonly number[]): void {
-  const wrong = cutoffs.find((k) => !Number.isSafeInteger(k) || k < 1);
-  if (wrong !== undefined) {
-    throw usageError(`The cutoff ${wrong} is invalid. Cutoffs must be whole numbers from 1, such as 1, 5, 10.`);
-  }
 }

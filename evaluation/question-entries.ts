@@ -1,16 +1,16 @@
+import { stat } from 'node:fs/promises';
+import { parse } from 'csv-parse/sync';
 import { parseJson } from '../corpus/parse-json.ts';
 import { TrawlError } from '../src/base/errors.ts';
+import { fileBytes, unreadable } from '../src/base/files/file-bytes.ts';
 import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
-import { delimitedRows } from './formats/delimited.ts';
-import { type Columns, columnsOf } from './question-columns.ts';
-import { fileText, parsedFile } from './whole-file.ts';
+import { type Columns, columnsOf, type Fail } from './read-questions.ts';
 
-/** An entry of a file, with a function that makes the error for a fault in it. */
 export interface Entry {
   readonly columns: Columns;
-  /** Of the entry in its file, from 1. */
+  /** The number of the entry in its file, from 1. */
   readonly number: number;
-  fail(reason: string): Error;
+  readonly fail: Fail;
 }
 
 /** The entries of a file, and what holds them, for people: "JSON lines". */
@@ -19,22 +19,27 @@ export interface Entries {
   readonly container: string;
 }
 
-/** Reads an array of objects. */
-export async function readArray(path: string): Promise<Entries> {
+/**
+ * Reads the entries of a file, which may be compressed: a JSON array, JSON lines, TriviaQA's `{"Data": […]}`, or a table (`readTable`).
+ *
+ * @param first the first character of the file.
+ */
+export function readEntries(path: string, first: string): Promise<Entries> {
+  return first === '[' ? readArray(path) : first === '{' ? readObjects(path) : readTable(path);
+}
+
+async function readArray(path: string): Promise<Entries> {
   return { entries: arrayEntries(path, await parsedFile(path), 'the file'), container: 'a JSON array' };
 }
 
-/** Reads JSON lines, or one object with the list `Data`, as TriviaQA's. */
-export async function readObjects(path: string): Promise<Entries> {
+async function readObjects(path: string): Promise<Entries> {
   if (!(await firstLineIsJson(path))) return wrapped(path, await parsedFile(path));
   const entries: Entry[] = [];
   for await (const { number, text } of readTextLines(path)) {
     const fail = (reason: string): Error => lineError(path, number, reason);
     const json = parseJson(text);
     if (!json.ok) throw fail('not valid JSON; expected one object per line');
-    const columns = columnsOf(json.value);
-    if (columns === undefined) throw fail('expected a JSON object');
-    entries.push({ columns, number: entries.length + 1, fail });
+    entries.push(entryOf(json.value, entries.length + 1, fail));
   }
   const [only] = entries;
   if (entries.length === 1 && Array.isArray(only!.columns.get('Data')))
@@ -65,54 +70,50 @@ function arrayEntries(path: string, value: unknown, name: string): Entry[] {
       new TrawlError('CORPUS_BAD_LINE', `${path}: entry ${i + 1} of ${name}: ${reason}.`, {
         details: { file: path, entry: i + 1 },
       });
-    const columns = columnsOf(element);
-    if (columns === undefined) throw fail('expected a JSON object');
-    return { columns, number: i + 1, fail };
+    return entryOf(element, i + 1, fail);
   });
+}
+
+function entryOf(value: unknown, number: number, fail: Fail): Entry {
+  const columns = columnsOf(value);
+  if (columns === undefined) throw fail('expected a JSON object');
+  return { columns, number, fail };
 }
 
 /**
  * Reads a table with a header that has the column `question`; lines of a question, a tab and a list of answers (DPR); or lines of an id, a
  * tab and a question (topics of Anserini and MS MARCO), in which quotes have no meaning; their header is left out.
  */
-export async function readTable(path: string): Promise<Entries> {
+async function readTable(path: string): Promise<Entries> {
   const text = await fileText(path);
   if (text.trim() === '') return { entries: [], container: 'an empty file' };
   const firstLine = /^[^\r\n]*/.exec(text.trimStart())![0];
   const delimiter = firstLine.includes('\t') ? '\t' : ',';
   const container = delimiter === ',' ? 'comma-separated' : 'tab-separated';
   const cells = firstLine.split(delimiter);
-  const hasHeader = cells.some((name) => /^"?question"?$/i.test(name.trim()));
-  if (hasHeader) {
-    const [first = [], ...rows] = rowsOf(path, text, delimiter);
-    return {
-      entries: rowEntries(
-        path,
-        rows,
-        first.map((name) => name.trim().toLowerCase()),
-      ),
-      container,
-    };
+  if (cells.some((name) => /^"?question"?$/i.test(name.trim()))) {
+    const [header = [], ...rows] = rowsOf(path, text, delimiter);
+    const names = header.map((name) => name.trim().toLowerCase());
+    return { entries: rowEntries(path, rows, names), container };
   }
-  if (delimiter === '\t' && cells.length === 2) {
-    if (/^\s*"?\[/.test(cells[1]!))
-      return { entries: rowEntries(path, rowsOf(path, text, delimiter), ['question', 'answers']), container };
-    const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
-    const rows = lines.map((line) => line.split('\t').map((cell) => cell.trim()));
-    const entries = rowEntries(path, isTopicHeader(rows[0]!) ? rows.slice(1) : rows, ['id', 'question']);
-    const [first] = entries;
-    if (/\s/.test(String(first?.columns.get('id') ?? '')))
-      throw first!.fail(
-        'the first of two columns is the id of a question, and it has spaces. Write answers as a list, such as ["Ed Wood"], or name the ' +
-          'columns in a first row: question, answer',
-      );
-    return { entries, container };
-  }
-  throw new TrawlError(
-    'CORPUS_FORMAT_UNKNOWN',
-    `${path} starts with ${JSON.stringify(firstLine.slice(0, 80))}. Expected JSON, TREC topics, a table whose first row has the column "question", ` +
-      'or lines of two columns with a tab between: question and list of answers, or id and question. docs/evaluation.md lists the formats.',
-  );
+  if (delimiter === ',' || cells.length !== 2)
+    throw new TrawlError(
+      'CORPUS_FORMAT_UNKNOWN',
+      `${path} starts with ${JSON.stringify(firstLine.slice(0, 80))}. Expected JSON, TREC topics, a table whose first row has the column "question", ` +
+        'or lines of two columns with a tab between: question and list of answers, or id and question. docs/evaluation.md lists the formats.',
+    );
+  if (/^\s*"?\[/.test(cells[1]!))
+    return { entries: rowEntries(path, rowsOf(path, text, delimiter), ['question', 'answers']), container };
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
+  const rows = lines.map((line) => line.split('\t').map((cell) => cell.trim()));
+  const entries = rowEntries(path, isTopicHeader(rows[0]!) ? rows.slice(1) : rows, ['id', 'question']);
+  const [first] = entries;
+  if (/\s/.test(String(first?.columns.get('id') ?? '')))
+    throw first!.fail(
+      'the first of two columns is the id of a question, and it has spaces. Write answers as a list, such as ["Ed Wood"], or name the ' +
+        'columns in a first row: question, answer',
+    );
+  return { entries, container };
 }
 
 /** Whether a row names the columns of topics, as pandas writes them: `qid` and `query`. */
@@ -130,11 +131,70 @@ function rowEntries(path: string, rows: readonly (readonly string[])[], names: r
   });
 }
 
+/** Rows of a table of comma- or tab-separated values (RFC 4180: fields may be quoted and then have line ends). Blank lines are left out. */
 function rowsOf(path: string, text: string, delimiter: ',' | '\t'): string[][] {
   try {
-    return delimitedRows(text, delimiter);
+    return parse(text, {
+      delimiter,
+      record_delimiter: ['\r\n', '\n', '\r'],
+      bom: true,
+      relax_column_count: true,
+      skip_empty_lines: true,
+      // Some tables have a single quote character within a field, such as 5" in a question.
+      relax_quotes: true,
+    });
   } catch (error) {
     throw new TrawlError('CORPUS_BAD_LINE', `${path}: ${error instanceof Error ? error.message : String(error)}`, {
+      details: { path },
+      cause: error,
+    });
+  }
+}
+
+/** Strings of Node.js have at most 2^29 − 24 characters. Larger arrays must be JSON lines. */
+const MAX_ARRAY_BYTES = 500 * 1024 * 1024;
+
+/** @throws TrawlError CORPUS_NOT_FOUND if nothing has the path. */
+export async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+/** The first character of a file that is not white space; empty if its first bytes have none. @throws TrawlError CORPUS_NOT_FOUND. */
+export async function firstCharacter(path: string): Promise<string> {
+  // `trimStart` also removes a byte order mark.
+  for await (const chunk of fileBytes(path)) return chunk.toString('utf8').trimStart().charAt(0);
+  return '';
+}
+
+/** Parses a file as one JSON value. @throws TrawlError CORPUS_BAD_LINE, CORPUS_NOT_FOUND, and CORPUS_FORMAT_UNKNOWN if it is too large. */
+async function parsedFile(path: string): Promise<unknown> {
+  const json = parseJson(await fileText(path));
+  if (json.ok) return json.value;
+  throw new TrawlError('CORPUS_BAD_LINE', `${path} is not valid JSON: ${json.reason}`, { details: { path } });
+}
+
+/** The text of a UTF-8 file, which may be compressed (`fileBytes`). Throws as `parsedFile` does. */
+async function fileText(path: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of fileBytes(path)) {
+    bytes += chunk.length;
+    if (bytes > MAX_ARRAY_BYTES)
+      throw new TrawlError(
+        'CORPUS_FORMAT_UNKNOWN',
+        `${path} has more than ${MAX_ARRAY_BYTES} bytes, the most of an array that can be read at once. ` +
+          `Write it as JSON lines: jq -c '.[]' ${path}`,
+      );
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks, bytes));
+  } catch (error) {
+    throw new TrawlError('CORPUS_BAD_LINE', `${path} is not valid UTF-8. Convert it, such as with iconv.`, {
       details: { path },
       cause: error,
     });

@@ -1,14 +1,16 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { TrawlError, usageError } from '../src/base/errors.ts';
 import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
-import { type BeirSplit, beirQrels, beirQueries, readBeirFolder } from './beir-folder.ts';
-import type { QuestionFormat } from './formats/question-format.ts';
-import { QUESTION_FORMATS } from './formats/question-formats.ts';
-import type { Judgements } from './judgements.ts';
-import { type Entries, type Entry, readArray, readObjects, readTable } from './question-entries.ts';
-import { readQrels } from './read-qrels.ts';
-import { judgementsOf, type Question } from './read-questions.ts';
+import { type Judgements, readQrels, relevantIds } from './judgements.ts';
+import { type Entries, type Entry, firstCharacter, isFolder, readEntries } from './question-entries.ts';
+import { QUESTION_FORMATS, type QuestionFormat, readEntry } from './question-formats.ts';
+import { answersOf, judgementsOf, type Question, readQuestions } from './read-questions.ts';
 import { TopicReader } from './trec-topics.ts';
-import { firstCharacter, isFolder } from './whole-file.ts';
+
+/** The judgements of a BEIR folder, in the order in which they are looked for. */
+export const BEIR_SPLITS = ['test', 'dev', 'train'] as const;
+type BeirSplit = (typeof BEIR_SPLITS)[number];
 
 export interface QuestionSet {
   readonly questions: readonly Question[];
@@ -16,7 +18,7 @@ export interface QuestionSet {
   readonly judgements: Judgements;
   /** What was read, for people: "HotpotQA or 2WikiMultihopQA, a JSON array". */
   readonly source: string;
-  /** Remarks on entries that were left out. */
+  /** Remarks on entries that were left out, and on questions and judgements that do not fit together. */
   readonly notes: readonly string[];
 }
 
@@ -28,9 +30,8 @@ export interface QuestionSetOptions {
 }
 
 /**
- * Reads questions in the field's formats (`QUESTION_FORMATS`) and finds out which it is: a file of JSON lines, a JSON array, TriviaQA's
- * `{"Data": […]}`, a table (`readTable`); TREC topics; or a folder as BEIR's, with
- * `queries.jsonl` and `qrels/test.tsv`, of which the judged questions are read. All questions are held in memory.
+ * Reads questions into memory, in a format that it finds out: a file of entries (`readEntries`) in one of `QUESTION_FORMATS`, TREC topics,
+ * or a folder as BEIR's, with `queries.jsonl` and `qrels/test.tsv`, whose judged questions are read.
  *
  * @throws TrawlError CORPUS_BAD_LINE for an invalid entry, a repeated id, and an entry of another format than the first;
  * CORPUS_FORMAT_UNKNOWN; CORPUS_NOT_FOUND if the file cannot be read; USAGE for a split of anything but a BEIR folder.
@@ -38,7 +39,7 @@ export interface QuestionSetOptions {
 export async function readQuestionSet(path: string, options: QuestionSetOptions = {}): Promise<QuestionSet> {
   const { qrels, split } = options;
   if (split !== undefined && qrels !== undefined)
-    throw usageError(`The judgements are those of ${qrels}, so --split ${split} has no effect. Omit one of the two.`);
+    throw usageError(`The judgements come from ${qrels}, so --split ${split} has no effect. Omit one of the two.`);
   if (await isFolder(path)) return { ...(await readBeirFolder(path, options)), notes: [] };
   if (split !== undefined)
     throw usageError(
@@ -48,17 +49,53 @@ export async function readQuestionSet(path: string, options: QuestionSetOptions 
   return qrels === undefined ? set : { ...set, judgements: await readQrels(qrels) };
 }
 
+/**
+ * Reads questions with their judgements, or with a file of judgements.
+ *
+ * @throws TrawlError CORPUS_BAD_LINE for a file without questions or judgements, and as `readQuestionSet`.
+ */
+export async function readJudgedQuestions(file: string, options: QuestionSetOptions): Promise<QuestionSet> {
+  const set = await readQuestionSet(file, options);
+  const { questions, judgements, notes } = set;
+  if (options.qrels !== undefined && judgements.size === 0) throw empty(options.qrels, 'judgements');
+  if (questions.length === 0) throw empty(file, judgements.size === 0 ? 'questions' : 'judged questions');
+  return { ...set, notes: [...notes, ...notesOn(questions, judgements, file)] };
+}
+
+function empty(path: string, what: string): TrawlError {
+  const message = `${path} has no ${what}, so there is nothing to measure.`;
+  return new TrawlError('CORPUS_BAD_LINE', message, { details: { path } });
+}
+
+function* notesOn(questions: readonly Question[], judgements: Judgements, file: string): Generator<string, void> {
+  const asked = new Set(questions.map(({ id }) => id));
+  const unasked = [...judgements.keys()].filter((id) => !asked.has(id));
+  if (unasked.length > 0)
+    yield `${unasked.length} of ${judgements.size} judged queries are not in ${file}, such as ${JSON.stringify(unasked[0])}; ` +
+      'their judgements are not used.';
+  const answers = answersOf(questions);
+  const labels = questions.filter(({ id, goldenAnswers = [] }) => goldenAnswers.length > 0 && !answers.has(id));
+  if (labels.length > 0)
+    yield `${labels.length} of ${questions.length} questions have only yes, no or another label as answers, such as ${JSON.stringify(labels[0]!.id)}: ` +
+      'any passage may have such a word, so they count in no answer metric.';
+  const nothing = questions.filter(
+    ({ id, goldTitles = [] }) => !judgements.has(id) && goldTitles.length === 0 && !answers.has(id),
+  );
+  if (nothing.length > 0 && nothing.length < questions.length)
+    yield `${nothing.length} of ${questions.length} questions have neither judgements nor answers, such as ${JSON.stringify(nothing[0]!.id)}: they count in no metric.`;
+  const irrelevant = [...judgements].filter(([id, grades]) => asked.has(id) && relevantIds(grades).size === 0);
+  if (irrelevant.length > 0)
+    yield `${irrelevant.length} judged questions have no relevant passage, such as ${JSON.stringify(irrelevant[0]![0])}: they count as 0.`;
+}
+
+export function goldIds({ questions, judgements }: QuestionSet): ReadonlySet<string> {
+  return new Set(questions.flatMap(({ id }) => [...relevantIds(judgements.get(id) ?? new Map())]));
+}
+
 async function readQuestionFile(path: string): Promise<QuestionSet> {
-  switch (await firstCharacter(path)) {
-    case '<':
-      return setOf(await readTopics(path), 'TREC topics');
-    case '[':
-      return setOfEntries(path, await readArray(path));
-    case '{':
-      return setOfEntries(path, await readObjects(path));
-    default:
-      return setOfEntries(path, await readTable(path));
-  }
+  const first = await firstCharacter(path);
+  if (first === '<') return setOf(await readTopics(path), 'TREC topics');
+  return setOfEntries(path, await readEntries(path, first));
 }
 
 /** The files that `readQuestionSet` reads, without `qrels`. */
@@ -88,7 +125,7 @@ function setOfEntries(path: string, { entries, container }: Entries): QuestionSe
   if (format === undefined)
     throw new TrawlError(
       'CORPUS_FORMAT_UNKNOWN',
-      `The first entry of ${path} has the columns ${[...first.columns.keys()].slice(0, 12).join(', ')}. Expected those of ` +
+      `The first entry of ${path} has the columns ${[...first.columns.keys()].slice(0, 12).join(', ')}. Expected the columns of ` +
         `${QUESTION_FORMATS.map(({ name }) => name).join(', ')}: docs/evaluation.md lists them.`,
     );
   const kept = withoutCounterparts(entries, format);
@@ -102,10 +139,8 @@ function setOfEntries(path: string, { entries, container }: Entries): QuestionSe
     return question;
   });
   const left = entries.length - kept.length;
-  const notes = [
-    `${left} of ${entries.length} questions cannot be answered and are left out, because answerable ones have the same ids (${format.name}).`,
-  ];
-  return setOf(questions, `${format.name}, ${container}`, left === 0 ? [] : notes);
+  const note = `${left} of ${entries.length} questions cannot be answered and are left out, because answerable ones have the same ids (${format.name}).`;
+  return setOf(questions, `${format.name}, ${container}`, left === 0 ? [] : [note]);
 }
 
 function withoutCounterparts(entries: readonly Entry[], { isCounterpart }: QuestionFormat): readonly Entry[] {
@@ -114,20 +149,17 @@ function withoutCounterparts(entries: readonly Entry[], { isCounterpart }: Quest
   return entries.filter(({ columns }) => !isCounterpart(columns) || !ids.has(columns.get('id')));
 }
 
-function parsed(entry: Entry, format: QuestionFormat): Question {
-  const read = ({ parse }: QuestionFormat): Question =>
-    parse(entry.columns, entry.number, (reason) => entry.fail(reason));
-  const other = QUESTION_FORMATS.find(({ matches }) => matches(entry.columns));
-  // The format's own message is better where the entry only lacks a column.
-  if (other === undefined || other === format) return read(format);
-  if (format.matches(entry.columns)) {
-    const question = read(format);
-    // As an entry of HotpotQA among questions with ids: its judgements would be lost without a word.
-    if (hasJudgements(question) || !hasJudgements(read(other))) return question;
+/** The question of an entry in the format of the first entry. */
+function parsed({ columns, number, fail }: Entry, format: QuestionFormat): Question {
+  const other = QUESTION_FORMATS.find(({ matches }) => matches(columns));
+  // If no format matches, the entry lacks a column, and the error of the first entry's format says which.
+  if (other === undefined || other === format) return readEntry(format, columns, number, fail);
+  if (format.matches(columns)) {
+    const question = readEntry(format, columns, number, fail);
+    // If only the other format reads judgements, as for HotpotQA among questions with ids, they would be lost without a word.
+    if (hasJudgements(question) || !hasJudgements(readEntry(other, columns, number, fail))) return question;
   }
-  throw entry.fail(
-    `the format is ${other.name}, and that of the first entry is ${format.name}; a file must have one format`,
-  );
+  throw fail(`its format is ${other.name}, and the first entry is ${format.name}; a file must have one format`);
 }
 
 function hasJudgements({ goldIds, goldTitles, goldenAnswers }: Question): boolean {
@@ -136,4 +168,45 @@ function hasJudgements({ goldIds, goldTitles, goldenAnswers }: Question): boolea
 
 function setOf(questions: readonly Question[], source: string, notes: readonly string[] = []): QuestionSet {
   return { questions, judgements: judgementsOf(questions), source, notes };
+}
+
+function beirQueries(folder: string): string {
+  const file = join(folder, 'queries.jsonl');
+  if (existsSync(file)) return file;
+  throw new TrawlError(
+    'CORPUS_FORMAT_UNKNOWN',
+    `${folder} is a folder without queries.jsonl, which a folder of BEIR has. Name the file of the questions.`,
+  );
+}
+
+/** The judgements of a split, and their name in the folder. */
+function beirQrels(folder: string, wanted?: BeirSplit): { readonly file: string; readonly name: string } {
+  const splits = BEIR_SPLITS.filter((split) => existsSync(join(folder, 'qrels', `${split}.tsv`)));
+  const split = wanted === undefined ? splits[0] : splits.find((each) => each === wanted);
+  const name = `qrels/${split}.tsv`;
+  if (split !== undefined) return { file: join(folder, name), name };
+  const others =
+    splits.length === 0
+      ? 'Pass --qrels FILE, or name the file of the questions.'
+      : `It has judgements of ${splits.join(' and ')}: choose by --split, or pass --qrels FILE.`;
+  throw new TrawlError(
+    'CORPUS_FORMAT_UNKNOWN',
+    `${folder} is a folder without the judgements qrels/${wanted ?? BEIR_SPLITS[0]}.tsv. ${others}`,
+  );
+}
+
+/**
+ * Reads the questions of a BEIR folder that are judged by the file `qrels`, or else by the folder's own judgements.
+ *
+ * @throws TrawlError CORPUS_FORMAT_UNKNOWN for another folder, and as `readQrels` and `readQuestions`.
+ */
+async function readBeirFolder(folder: string, { qrels, split }: QuestionSetOptions) {
+  const queries = beirQueries(folder);
+  const chosen = qrels === undefined ? beirQrels(folder, split) : { file: qrels, name: qrels };
+  const judgements = await readQrels(chosen.file);
+  const questions = (await readQuestions(queries)).flatMap((question): Question[] => {
+    const grades = judgements.get(question.id);
+    return grades === undefined ? [] : [{ ...question, goldIds: [...relevantIds(grades)] }];
+  });
+  return { questions, judgements, source: `BEIR, judgements of ${chosen.name}` };
 }

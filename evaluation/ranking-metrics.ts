@@ -1,4 +1,4 @@
-import { type QueryJudgements, relevantCount } from './judgements.ts';
+import { type QueryJudgements, relevantIds } from './judgements.ts';
 
 /**
  * Metrics of one query, as defined by trec_eval. `ranking` lists passage ids, best first, and is used in this order
@@ -7,7 +7,7 @@ import { type QueryJudgements, relevantCount } from './judgements.ts';
 
 /** Share of the relevant passages that are among the first k: `recall_k`. 0 if none is relevant. */
 export function recallAt(ranking: readonly string[], judgements: QueryJudgements, k: number): number {
-  const relevant = relevantCount(judgements);
+  const relevant = relevantIds(judgements).size;
   if (relevant === 0) return 0;
   return gainsOf(ranking, judgements, k).filter((gain) => gain > 0).length / relevant;
 }
@@ -32,7 +32,7 @@ export function allGoldAt(ranking: readonly string[], judgements: QueryJudgement
 
 /** Precision after the first R, where R is the number of relevant passages: `Rprec`. 0 if none is relevant. */
 export function rPrecision(ranking: readonly string[], judgements: QueryJudgements): number {
-  return recallAt(ranking, judgements, relevantCount(judgements));
+  return recallAt(ranking, judgements, relevantIds(judgements).size);
 }
 
 /**
@@ -40,7 +40,7 @@ export function rPrecision(ranking: readonly string[], judgements: QueryJudgemen
  * relevant passages: `map_cut_k`, and `map` without k. 0 if none is relevant.
  */
 export function averagePrecision(ranking: readonly string[], judgements: QueryJudgements, k = Infinity): number {
-  const relevant = relevantCount(judgements);
+  const relevant = relevantIds(judgements).size;
   if (relevant === 0) return 0;
   let found = 0;
   let sum = 0;
@@ -59,7 +59,7 @@ export function reciprocalRank(ranking: readonly string[], judgements: QueryJudg
 }
 
 /**
- * Discounted cumulative gain of the first k, divided by that of the best possible ranking: `ndcg_cut_k`. The gain of a
+ * Discounted cumulative gain of the first k, divided by the gain of the best possible ranking: `ndcg_cut_k`. The gain of a
  * passage is its grade (not 2^grade - 1), the discount of rank r is log2(r + 1). 0 if no passage is relevant.
  */
 export function ndcgAt(ranking: readonly string[], judgements: QueryJudgements, k: number): number {

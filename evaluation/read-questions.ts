@@ -1,11 +1,8 @@
 import { parseJson } from '../corpus/parse-json.ts';
 import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
-import { withoutLabels } from './answer-labels.ts';
+import { defined, isObject } from '../src/base/objects.ts';
 import type { Judgements } from './judgements.ts';
-import { titleKey } from './page-title.ts';
-import { type Columns, columnsOf, type Fail, idOf, idsOf, isNotBlank, roundOf, stringsOf } from './question-columns.ts';
 
-/** One question of an evaluation set. */
 export interface Question {
   readonly id: string;
   readonly question: string;
@@ -17,11 +14,9 @@ export interface Question {
   readonly history?: readonly string[];
   /** Which of the agent's searches for the question it is, as the file counts them. */
   readonly roundIndex?: number;
-  /** The data set that the question comes from. */
   readonly dataset?: string;
   /** Alternative correct answers. */
   readonly goldenAnswers?: readonly string[];
-  /** Ids of the relevant passages, as strings. */
   readonly goldIds?: readonly string[];
   /** Titles of the relevant pages, for sets that judge pages, such as HotpotQA and KILT. */
   readonly goldTitles?: readonly string[];
@@ -30,8 +25,19 @@ export interface Question {
 }
 
 /**
- * Reads a JSONL file of questions, one `parseQuestion` a line, into memory. Throws CORPUS_BAD_LINE for an invalid line or a repeated
- * id, CORPUS_NOT_FOUND if the file cannot be read. `readQueries` of bulk-search/ reads files of any size.
+ * Reads a JSONL file of questions one by one, so that its size does not matter. Ids may repeat.
+ *
+ * @throws TrawlError CORPUS_BAD_LINE for an invalid line, CORPUS_NOT_FOUND if the file cannot be read.
+ */
+export async function* questionLines(file: string): AsyncGenerator<Question, void> {
+  for await (const { number, text } of readTextLines(file))
+    yield parseQuestion(text, (reason) => lineError(file, number, reason));
+}
+
+/**
+ * Reads a JSONL file of questions, one `parseQuestion` a line, into memory.
+ *
+ * @throws TrawlError CORPUS_BAD_LINE for an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
   const questions: Question[] = [];
@@ -67,7 +73,25 @@ export function titleJudgementsOf(questions: readonly Question[]): Judgements {
   );
 }
 
-/** Golden answers that passages can be searched for, by the id of their question, for `evaluateRun`. Questions without any have no entry. */
+/**
+ * The key by which titles of pages are compared: without regard to case, and to spaces or underscores, since some sets write
+ * `Ed_Wood_(film)`; with `&amp;` read as `&`, as in titles of HotpotQA; and without the quotes around each title of the published
+ * corpora (`titleForms` of src/index/passages/). Titles that differ in accents are different pages. An empty key stands for no page.
+ */
+export function titleKey(title: string): string {
+  return title
+    .replaceAll('&amp;', '&')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .normalize('NFC')
+    .replace(/[\s_]+/gu, ' ')
+    .trim()
+    .replace(/^"(.*)"$/u, '$1')
+    .trim()
+    .toLowerCase();
+}
+
+/** Golden answers that passages can be searched for, by the id of their question, for `evaluateRun`. Questions without such an answer have no entry. */
 export function answersOf(questions: readonly Question[]): ReadonlyMap<string, readonly string[]> {
   return new Map(
     questions.flatMap(({ id, goldenAnswers = [] }) => {
@@ -77,11 +101,26 @@ export function answersOf(questions: readonly Question[]): ReadonlyMap<string, r
   );
 }
 
+export function withoutLabels(answers: readonly string[]): readonly string[] {
+  return answers.filter((answer) => !isLabel(answer));
+}
+
+const FEVER_LABELS: readonly string[] = ['SUPPORTS', 'REFUTES', 'NOT ENOUGH INFO'];
+
+/**
+ * Whether an answer is yes or no, true or false, or a class of FEVER, which judges claims. Passages of any subject have these words, so
+ * finding one says nothing.
+ */
+function isLabel(answer: string): boolean {
+  return FEVER_LABELS.includes(answer.trim()) || /^\s*(yes|no|true|false)[\s.!]*$/i.test(answer);
+}
+
 /**
  * Parses a question: `{"id", "question", "query"?, "queries"?, "history_queries"?, "round_index"?, "dataset"?, "golden_answers"?,
- * "gold_ids"?, "gold_titles"?, "type"?}`, or BEIR's
- * `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns; null counts as absent. Throws the error that
- * `fail` makes of a reason.
+ * "gold_ids"?, "gold_titles"?, "type"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns;
+ * null counts as absent.
+ *
+ * @throws the error of `fail`.
  */
 export function parseQuestion(text: string, fail: Fail): Question {
   const json = parseJson(text);
@@ -92,39 +131,93 @@ export function parseQuestion(text: string, fail: Fail): Question {
   return questionOf(columns, fail);
 }
 
-/** The question of columns as those of `parseQuestion`. */
+/** The question of the columns that `parseQuestion` describes. */
 export function questionOf(columns: Columns, fail: Fail): Question {
   // "text" only counts together with "_id": a corpus with "id" and "text" is not a question file.
   const isBeir = !columns.has('id') && columns.has('_id');
   const question = columns.get('question') ?? (isBeir ? columns.get('text') : undefined);
   if (typeof question !== 'string') throw fail(`${isBeir ? '"text"' : '"question"'} must be a string`);
-  const query = columns.get('query') ?? undefined;
-  if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string or absent');
-  const history = stringsOf(columns, 'history_queries', fail);
-  const roundIndex = roundOf(columns.get('round_index') ?? undefined, fail);
-  const dataset = columns.get('dataset') ?? undefined;
-  if (dataset !== undefined && typeof dataset !== 'string') throw fail('"dataset" must be a string or absent');
-  const goldenAnswers = stringsOf(columns, 'golden_answers', fail)?.filter(isNotBlank);
-  const goldIds = idsOf(columns.get('gold_ids'), fail);
-  const goldTitles = stringsOf(columns, 'gold_titles', fail)?.filter(isNotBlank);
   const type = columns.get('type');
   const queries = columns.get('queries');
-  return {
-    id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
+  return defined({
     question,
-    ...(query === undefined ? {} : { query }),
-    ...(history === undefined ? {} : { history }),
-    ...(roundIndex === undefined ? {} : { roundIndex }),
-    ...(dataset === undefined ? {} : { dataset }),
-    ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
-    ...(goldIds === undefined ? {} : { goldIds }),
-    ...(goldTitles === undefined ? {} : { goldTitles }),
-    // Other sets use these names for other things.
-    ...(isTexts(queries) ? { queries } : {}),
-    ...(typeof type === 'string' ? { type } : {}),
-  };
+    query: textIn(columns, 'query', fail),
+    history: stringsOf(columns, 'history_queries', fail),
+    roundIndex: roundOf(columns.get('round_index'), fail),
+    dataset: textIn(columns, 'dataset', fail),
+    goldenAnswers: stringsOf(columns, 'golden_answers', fail)?.filter(isNotBlank),
+    goldIds: idsOf(columns.get('gold_ids'), fail),
+    goldTitles: stringsOf(columns, 'gold_titles', fail)?.filter(isNotBlank),
+    id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
+    // Other sets use these two names for other things.
+    queries: isTexts(queries) && queries.length > 0 ? queries : undefined,
+    type: typeof type === 'string' ? type : undefined,
+  });
+}
+
+export type Columns = ReadonlyMap<string, unknown>;
+
+/** Makes the error for a fault of an entry; it names the file and the place. */
+export type Fail = (reason: string) => Error;
+
+/** The members of a JSON object as columns; undefined if the value is not an object. */
+export function columnsOf(value: unknown): Columns | undefined {
+  return isObject(value) ? new Map<string, unknown>(Object.entries(value)) : undefined;
+}
+
+/** Names of the column that identifies an entry. */
+export const ID_COLUMNS = ['id', '_id', 'question_id', 'qid', 'query_id'] as const;
+
+/** The column that identifies an entry, whatever its name is; undefined without one. */
+export function idColumn(columns: Columns): unknown {
+  return ID_COLUMNS.map((name) => columns.get(name)).find((id) => !isAbsent(id));
+}
+
+/** Whether an entry lacks a column: null counts as absent. */
+export function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
+}
+
+/** Whether a text is more than white space. Blank titles, answers and ids judge nothing. */
+export function isNotBlank(text: string): boolean {
+  return text.trim() !== '';
+}
+
+/** Rejects integers above 2^53 within arrays: the JSON parser has rounded them, so they could name another passage. */
+export function idOf(value: unknown, name: string, fail: Fail): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value);
+  throw fail(`${name} must be a string or an integer up to 2^53; write larger integers as strings`);
+}
+
+/** A list of ids without blank ones; undefined if it is absent. */
+function idsOf(value: unknown, fail: Fail): string[] | undefined {
+  if (isAbsent(value)) return undefined;
+  if (!Array.isArray(value)) throw fail('"gold_ids" must be an array of passage ids or absent');
+  return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail)).filter(isNotBlank);
+}
+
+function roundOf(value: unknown, fail: Fail): number | undefined {
+  if (isAbsent(value)) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 2 ** 31) return value;
+  throw fail('"round_index" must be an integer from 0 to 2147483647, or absent');
+}
+
+function textIn(columns: Columns, name: string, fail: Fail): string | undefined {
+  const value = columns.get(name);
+  if (isAbsent(value)) return undefined;
+  if (typeof value === 'string') return value;
+  throw fail(`"${name}" must be a string or absent`);
+}
+
+/** A column that is a list of strings; undefined if it is absent. */
+export function stringsOf(columns: Columns, name: string, fail: Fail): string[] | undefined {
+  const value = columns.get(name);
+  if (isAbsent(value)) return undefined;
+  if (isTexts(value)) return value;
+  throw fail(`"${name}" must be an array of strings or absent`);
 }
 
 function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.length > 0 && value.every((text) => typeof text === 'string');
+  return Array.isArray(value) && value.every((text) => typeof text === 'string');
 }

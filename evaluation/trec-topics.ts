@@ -7,15 +7,14 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 
 /**
  * Collects the topics of a TREC topics file from its lines. A topic is an element `<top>` with `<num>` and `<title>`, whose end tags may
- * be missing, as in the files of TREC's ad hoc tracks; or `<topic number="…">` with `<query>`, as in those of the Web track and of
- * TREC-COVID. The id is `<num>`, else the attribute `number`. The query is `<title>` without `Topic:`, else `<query>`. The ad hoc tracks
- * write the number 51 as `Number: 051`, and their judgements have 51. Tags may have attributes. Other elements are ignored, and text outside of topics, such as an XML head.
+ * be missing (TREC's ad hoc tracks), or `<topic number="…">` with `<query>` (the Web track and TREC-COVID). Tags may have attributes; other
+ * elements and text outside of topics, such as an XML head, are ignored. The id is `<num>`, else the attribute `number`; the ad hoc tracks
+ * write 51 as `Number: 051`, but 51 in their judgements. The query is `<title>` without `Topic:`, else `<query>`.
  */
 export class TopicReader {
   #topic: string[] | undefined;
   /** Name of the element, `top` or `topic`. */
   #name = '';
-  /** Attribute `number` of its tag. */
   #number: string | undefined;
   #characters = 0;
   #firstLine = 0;
@@ -41,7 +40,7 @@ export class TopicReader {
       const end = new RegExp(`</${this.#name}\\s*>`, 'i').exec(rest);
       const part = end === null ? rest : rest.slice(0, end.index);
       if (new RegExp(`<${this.#name}(\\s[^>]*)?>`, 'i').test(part)) {
-        throw fail(number, `a topic begins within that of line ${this.#firstLine}, which has no </${this.#name}>`);
+        throw fail(number, `a topic begins within the topic of line ${this.#firstLine}, which has no </${this.#name}>`);
       }
       this.#characters += part.length;
       if (this.#characters > MAX_TOPIC_CHARACTERS) {

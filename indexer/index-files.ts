@@ -16,7 +16,7 @@ export function lexicalFiles(field: LexicalField): readonly [string, string] {
 export function columnFile(number: number): string {
   return `column-${number}.bin`;
 }
-/** Matches the names of column files, and those of files that a killed process left. */
+/** Matches the names of column files, also of temporary ones that a killed process left. */
 export const COLUMN_FILE = /^column-\d+\.bin(?:\.tmp)?$/;
 export const PASSAGES_FILE = 'passages.sqlite';
 
@@ -25,7 +25,10 @@ export async function fileRecord(path: string, signal?: AbortSignal): Promise<Fi
   return { path: basename(path), bytes: (await stat(path)).size, sha256: await sha256OfFile(path, signal) };
 }
 
-/** Name of a shard's folder in its index. */
 export function shardFolderName(index: number): string {
   return `shard-${String(index).padStart(5, '0')}`;
+}
+
+export function isShardFolder(name: string): boolean {
+  return name.startsWith('shard-');
 }

@@ -43,6 +43,11 @@ export async function buildNative() {
   return output;
 }
 
+/** Arguments of make for targets that compile the addon's entries. */
+export function makeAddonArguments() {
+  return [nodeApi()];
+}
+
 /** Makes the addon with these variables of the Makefile. Resolves to undefined, or to the output of the failed build. */
 export function makeAddon(variables) {
   return make(['addon', nodeApi(), ...variables]);

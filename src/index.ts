@@ -21,8 +21,6 @@ export type { QuestionAndQuery, TruncateSide } from './encoder/text-encoder.ts';
 export { METRICS, type Metric } from './engine/metric.ts';
 export { readViews } from './index/views/read-views.ts';
 export type { DateBound, ViewDefinition } from './index/views/view-definition.ts';
-export type { FindCall, FindResult, FoundPassage } from './search/calls/lookup-calls.ts';
-export type { EmbedCall, EmbedResult, RerankCall, RerankResult } from './search/calls/model-calls.ts';
 export type {
   Hit,
   QueryAnswer,
@@ -44,9 +42,18 @@ export type { HybridPlace, HybridPlaces } from './search/hybrid/hybrid-fusion.ts
 export { type HybridOptions, type HybridSettings, hybridSettings } from './search/hybrid/hybrid-settings.ts';
 export type { ServingOptions } from './search/index-retriever.ts';
 export { AnswerCache } from './search/layers/answer-cache.ts';
-export { narrowedRetriever } from './search/layers/narrowed-retriever.ts';
+export { narrowedRetriever } from './search/layers/passing-retriever.ts';
 export type { OpenRetrieverOptions } from './search/opening/open-retriever.ts';
-export type { Retriever } from './search/retriever.ts';
+export type {
+  EmbedCall,
+  EmbedResult,
+  FindCall,
+  FindResult,
+  FoundPassage,
+  RerankCall,
+  RerankResult,
+  Retriever,
+} from './search/retriever.ts';
 export type { IndexMemory, RetrieverInfo, ViewInfo } from './search/retriever-info.ts';
 export type { RetrieverStatistics, SharingStatistics, WaitingStatistics } from './search/retriever-statistics.ts';
 export { AccessKeys, type Scope } from './server/access/access-keys.ts';

@@ -5,6 +5,7 @@ import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
+import type { BenchCommon } from '../bench-common.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlEngine } from '../flat/trawl-engine.ts';
@@ -16,7 +17,7 @@ import { type ApproximateBaseline, type ApproximateEngine, exactEngine } from '.
 import { type ApproximateRecord, recallOf } from './approximate-record.ts';
 import { openBaselines } from './open-baselines.ts';
 
-export interface BenchApproximateOptions {
+export interface BenchApproximateOptions extends BenchCommon {
   readonly rows: number;
   readonly dimension: number;
   readonly queries: number;
@@ -24,15 +25,6 @@ export interface BenchApproximateOptions {
   /** Settings of the graphs. */
   readonly efforts: readonly number[];
   readonly against: readonly ApproximateBaseline[];
-  /** Turns of each engine and setting. */
-  readonly runs: number;
-  readonly threads: number;
-  readonly seed: number;
-  readonly cache: string;
-  readonly scratch: string;
-  readonly python: string | undefined;
-  readonly signal: AbortSignal;
-  note(text: string): void;
 }
 
 export interface BenchApproximateResult {

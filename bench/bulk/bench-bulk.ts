@@ -1,10 +1,10 @@
 import { existsSync, rmSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { NoEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
+import { noEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
 import { makeEncoder, type OutputFormat } from '../../evaluation/bulk-search/outputs/output-format.ts';
 import { PassageIds } from '../../evaluation/bulk-search/passage-ids.ts';
-import type { QuerySource } from '../../evaluation/bulk-search/query-source.ts';
+import type { QuerySource } from '../../evaluation/bulk-search/query-file.ts';
 import { openQueryVectors } from '../../evaluation/bulk-search/query-vectors.ts';
 import { type Progress, runBulkSearch } from '../../evaluation/bulk-search/run-bulk-search.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
@@ -98,7 +98,7 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
     const cases = ['engine', ...FORMATS] as const;
     // The query file is opened, and ids are read, once for each format, as in one command for all queries.
     const ids = new Map(
-      FORMATS.map((format) => [format, PassageIds.of([{ name: undefined, store: passages, shards }])]),
+      FORMATS.map((format) => [format, new PassageIds([{ name: undefined, store: passages, shards }])]),
     );
     const isRead = new Set<OutputFormat>();
     const sourceOf = async (format: OutputFormat): Promise<QuerySource> => {
@@ -232,7 +232,7 @@ function retrieverOf(
   const info = denseInfo({ index: 'bench', rows, dimension, metric, generation: 'bench', model: identity });
   return new IndexRetriever(
     info,
-    { dense: { encoder: new NoEncoder(identity), index }, passages },
+    { dense: { encoder: noEncoder(identity), index }, passages },
     { singleFlight: false, batchQueries: BATCH_QUERIES, maxWaitingBytes: Number.POSITIVE_INFINITY },
   );
 }

@@ -5,6 +5,7 @@ import { TrawlError } from '../../src/base/errors.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { type ModelFolder, readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { baselinePython } from '../baselines.ts';
+import type { BenchCommon } from '../bench-common.ts';
 import { loadNow, machineFacts } from '../environment.ts';
 import { EngineUnavailable } from '../script-process.ts';
 import { type EmbedRecord, runEmbedCase } from './embed-case.ts';
@@ -13,7 +14,7 @@ import type { EmbedEnvironment } from './embed-report.ts';
 import { benchQueries, samplePassages } from './embed-texts.ts';
 import { encoderShape } from './encoder-operations.ts';
 
-export interface BenchEmbedOptions {
+export interface BenchEmbedOptions extends BenchCommon {
   /** A name in models/, or a folder. */
   readonly model: string;
   /** Graphs of the model to measure, each as an engine of its own. Undefined: the default one. */
@@ -29,16 +30,6 @@ export interface BenchEmbedOptions {
   readonly baselineModel: string | undefined;
   /** Texts in a batch of the baseline. */
   readonly batch: number;
-  readonly threads: number;
-  readonly runs: number;
-  readonly seed: number;
-  /** Folder of the Python environment. */
-  readonly cache: string;
-  /** Folder of temporary files. */
-  readonly scratch: string;
-  readonly python: string | undefined;
-  readonly signal: AbortSignal;
-  note(text: string): void;
 }
 
 export interface BenchEmbedResult {

@@ -1,12 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { environmentVariable } from '../../src/base/options/resolve-options.ts';
+import { environmentVariable } from '../../src/base/options/environment.ts';
 import { availableMemory } from '../../src/base/system/memory.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { codesBytes } from '../../src/engine/vectors/codes-size.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { baselinePython } from '../baselines.ts';
+import type { BenchCommon } from '../bench-common.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { formatGigabytes } from '../report-format.ts';
 import { EngineUnavailable } from '../script-process.ts';
@@ -29,7 +30,7 @@ interface SyntheticRows {
   readonly like: string | undefined;
 }
 
-export interface BenchFlatOptions {
+export interface BenchFlatOptions extends BenchCommon {
   readonly vectors: SyntheticRows | { readonly source: 'file'; readonly path: string };
   readonly queryVectors: string | undefined;
   readonly queryCounts: readonly number[];
@@ -37,19 +38,9 @@ export interface BenchFlatOptions {
   readonly against: readonly BaselineName[];
   /** Engines that are measured only up to a number of queries. */
   readonly mostQueries?: MostQueries;
-  readonly threads: number;
   /** Whether to use the prefilter, as `trawl index` does if it makes searches faster. */
   readonly prefilter: boolean;
-  readonly runs: number;
-  readonly seed: number;
-  /** Folder of files that later runs reuse. */
-  readonly cache: string;
-  /** Folder of temporary files. */
-  readonly scratch: string;
-  readonly python: string | undefined;
   readonly bandwidthGbPerS: number | null;
-  readonly signal: AbortSignal;
-  note(text: string): void;
 }
 
 export interface BenchFlatResult {

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { TrawlError } from '../../src/base/errors.ts';
-import { Random } from '../../src/base/random.ts';
-import { firstNonFinite } from '../../src/engine/first-non-finite.ts';
+import { firstNonFinite } from '../../src/engine/typed-arrays.ts';
 import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
+import { GaussianRandom } from '../vectors/gaussian-random.ts';
 import { decodeNpy, type Matrix } from '../vectors/npy.ts';
 import { SyntheticVectors } from '../vectors/synthetic-vectors.ts';
 import type { VectorBasis } from '../vectors/vector-basis.ts';
@@ -22,7 +22,7 @@ export function heldOutQueries(basis: VectorBasis, count: number, seed: number):
 export function perturbedRows(file: VectorFile, count: number, seed: number): Matrix {
   const { rows, dimension, segment } = file;
   const values = new Float32Array(count * dimension);
-  const random = new Random(seed, rows, dimension);
+  const random = new GaussianRandom(seed, rows, dimension);
   const reader = new SegmentReader([segment], dimension);
   try {
     for (let i = 0; i < count; i++) {

@@ -2,10 +2,8 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { memoryLimit } from '../../src/base/system/memory.ts';
 import { readIntoPageCache, sizedFiles, totalBytes } from '../../src/base/system/page-cache.ts';
-import { FlatIndex } from '../../src/engine/vectors/flat-index.ts';
-import type { IndexSource } from '../../src/engine/vectors/index-source.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
-import type { VectorIndex } from '../../src/engine/vectors/vector-index.ts';
+import type { IndexSource, VectorIndex } from '../../src/engine/vectors/vector-index.ts';
 import type { Matrix } from '../vectors/npy.ts';
 import { type CacheContext, codesOf, prefilterOf } from '../vectors/vector-cache.ts';
 import type { VectorFile } from '../vectors/vector-file.ts';
@@ -24,10 +22,11 @@ export async function openTrawlEngine(
   context: CacheContext,
 ): Promise<FlatEngine> {
   const index = await openTrawlIndex(file, options, context);
+  const isNative = 'sampledPrefilters' in index;
   const { dimension } = file;
   return {
     name: 'trawl',
-    version: `trawl ${packageVersion} ${index instanceof FlatIndex ? context.kernel?.isa : 'reference'}`,
+    version: `trawl ${packageVersion} ${isNative ? context.kernel?.isa : 'reference'}`,
     async search(first, count, k) {
       const batch = queries.values.subarray(first * dimension, (first + count) * dimension);
       const started = performance.now();
@@ -37,7 +36,7 @@ export async function openTrawlEngine(
       return { ms, rows, scores, candidates: certificate.rescored, fullScans: certificate.fullScans };
     },
     async residentBytes() {
-      return index instanceof FlatIndex ? index.residentBytes : file.segment.bytes;
+      return isNative ? index.residentBytes : file.segment.bytes;
     },
     close: () => index.close(),
   };

@@ -1,4 +1,4 @@
-import type { StageTimes } from '../../indexer/stage-clock.ts';
+import type { StageTimes } from '../../indexer/building/stages.ts';
 
 /** The measurement of a build. Null: does not apply. */
 export interface IndexRecord {

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
-import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
+import { openLexicalIndex } from '../../src/engine/lexical/open-lexical.ts';
+import { shardLexical } from '../../src/index/manifest/shard-manifest.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { environment, loadNow } from '../environment.ts';
 import { type BenchBm25Options, type BenchBm25Result, type Bm25Record, KS, requiredKernel } from './bench-bm25.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { writeOnnx } from '../../indexer/model-import/onnx-writer.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { disableTelemetry } from '../../src/base/options/onnxruntime-telemetry.ts';
+import { disableTelemetry } from '../../src/base/options/environment.ts';
 import { median, sortedSamples } from '../../src/base/statistics.ts';
 import { onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
 import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';

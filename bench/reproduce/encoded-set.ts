@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { contentsOf } from '../../corpus/contents-of.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
+import { contentsOf } from '../../src/index/passages/contents.ts';
 import { decodeNpy, encodeNpy } from '../vectors/npy.ts';
 import { type QuestionEncoder, questionVectors } from '../vectors/question-vectors.ts';
 import type { Measurement } from './measurement.ts';
@@ -77,7 +77,7 @@ export async function vectorsByText(
 ): Promise<Map<string, Float32Array>> {
   const byText = new Map<string, Float32Array>();
   for (const [path, texts] of [
-    [files.passages, (await entriesOf(set.corpus)).map(contentsOf)],
+    [files.passages, (await entriesOf(set.corpus)).map((entry) => contentsOf(entry)!)],
     [files.queries, (await entriesOf(set.queries)).map(({ question }) => question!)],
   ] as const) {
     const { columns, values } = decodeNpy(await readFile(path), path);

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { cacheFolder } from '../../src/base/options/environment.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { benchEmbed } from '../embed/bench-embed.ts';
 import { loadNow, type MachineFacts } from '../environment.ts';

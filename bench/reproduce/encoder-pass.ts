@@ -5,8 +5,8 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { median, sortedSamples } from '../../src/base/statistics.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
-import { NativeSession } from '../../src/encoder/inference/native-session.ts';
-import { OnnxSession, onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
+import { openNativeSession } from '../../src/encoder/inference/native-session.ts';
+import { onnxruntimeFacts, openOnnxSession, type Session } from '../../src/encoder/inference/onnx-session.ts';
 import type { TokenBatch } from '../../src/encoder/inference/token-batch.ts';
 import { graphsOf } from '../../src/encoder/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
@@ -26,8 +26,6 @@ const DIVIDED_RUNS = 1_000;
 /** Processor time of a run, so that its clock is precise enough. */
 const RUN_MS = 400;
 const COMPARED_PASSAGES = 60;
-
-type Session = Pick<NativeSession, 'run' | 'close'>;
 
 /** An encoder in every pass. The graphs of int8 are in a model folder of their own, because a folder has one graph a precision. */
 interface Passes {
@@ -78,10 +76,9 @@ async function openPasses(shape: string, checkpoint: string, out: string): Promi
   const sizes = await encoderShape(checkpoint, own.description.dimension);
   if (sizes === null)
     throw new TrawlError('MODEL_INVALID', `${checkpoint}: config.json does not give the sizes of an encoder.`);
-  const session = (name: string): Promise<OnnxSession> =>
-    OnnxSession.open(name, {
+  const session = (name: string): Promise<Session> =>
+    openOnnxSession(name, {
       use: 'mean',
-      outputName: null,
       cudaDevice: null,
       shareWeights: false,
       poolsInGraph: false,
@@ -95,8 +92,8 @@ async function openPasses(shape: string, checkpoint: string, out: string): Promi
     sessions: {
       'float32 graph': await session(pathOf(own, 'float32')),
       'int8 graph': await session(pathOf(graph, 'int8')),
-      bfloat16: NativeSession.open(pathOf(own, 'bfloat16'), 'bfloat16'),
-      int8: NativeSession.open(pathOf(own, 'int8'), 'int8'),
+      bfloat16: openNativeSession(pathOf(own, 'bfloat16'), 'bfloat16'),
+      int8: openNativeSession(pathOf(own, 'int8'), 'int8'),
     },
   };
 }
@@ -104,7 +101,7 @@ async function openPasses(shape: string, checkpoint: string, out: string): Promi
 /** Texts whose ids are spread over the vocabulary. */
 function batchOf(tokens: number): TokenBatch {
   const ids = Int32Array.from({ length: tokens }, (_, i) => (i * 7919) % 30_000);
-  return { rows: 1, length: tokens, ids, types: null, tokens: Int32Array.of(tokens) };
+  return { rows: 1, length: tokens, ids, tokens: Int32Array.of(tokens) };
 }
 
 /** All passes in turns. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import type { ComparedMetric } from '../../evaluation/compare-evaluations.ts';
-import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
+import type { ComparedMetric, MetricIntervals } from '../../evaluation/compare-evaluations.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { BUNDLED, type Measurement } from './measurement.ts';
 

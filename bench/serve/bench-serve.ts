@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
-import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import { requireVectors } from '../../src/index/manifest/index-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { loadNow, type MachineFacts, machineFacts } from '../environment.ts';
 import { EngineUnavailable, ScriptProcess } from '../script-process.ts';

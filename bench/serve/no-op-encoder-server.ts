@@ -1,5 +1,5 @@
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
-import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import { requireVectors } from '../../src/index/manifest/index-manifest.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { IndexRetriever } from '../../src/search/index-retriever.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
-import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import { requireVectors } from '../../src/index/manifest/index-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { baselinePython } from '../baselines.ts';
 import {

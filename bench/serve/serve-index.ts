@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { environmentWith } from '../../src/base/options/resolve-options.ts';
+import { environmentWith } from '../../src/base/options/environment.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { TRAWL } from './serve-engine.ts';

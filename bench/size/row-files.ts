@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { encodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../src/engine/vectors/faiss-fp16-format.ts';
+import { encodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../src/engine/vectors/faiss-format.ts';
 import { encodeBasis } from '../vectors/synthetic-vectors.ts';
 import type { VectorBasis } from '../vectors/vector-basis.ts';
 

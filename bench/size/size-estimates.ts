@@ -1,5 +1,5 @@
 import { codesBytes, maxPrefilterBytes } from '../../src/engine/vectors/codes-size.ts';
-import { fp16FileBytes } from '../../src/engine/vectors/faiss-fp16-format.ts';
+import { fp16FileBytes } from '../../src/engine/vectors/faiss-format.ts';
 
 export const SIZE_STEPS = ['rows', 'corpus', 'index', 'scan', 'plan', 'open', 'memory', 'prefilter'] as const;
 export type SizeStep = (typeof SIZE_STEPS)[number];

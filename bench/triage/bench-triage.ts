@@ -1,5 +1,5 @@
-import { meanOf } from '../../evaluation/bootstrap.ts';
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
+import { meanOf } from '../../evaluation/significance.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
@@ -9,12 +9,11 @@ import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { ESTIMATORS, type Estimator, RecallEstimator, TAIL_SCORES } from '../../training/triage/estimate-recall.ts';
+import { ESTIMATORS, type Estimator, RecallEstimator } from '../../training/triage/estimate-recall.ts';
 import { judgedQuestions } from '../../training/triage/judged-questions.ts';
 import { type PoolSource, poolOf } from '../../training/triage/pool.ts';
-import { type PresentLists, presentLists } from '../../training/triage/present-lists.ts';
-import { relevantPlaces } from '../../training/triage/relevant-places.ts';
-import { engineSearch } from '../../training/triage/subset-search.ts';
+import { type PresentLists, presentLists } from '../../training/triage/pool-lists.ts';
+import { engineSearch, relevantPlaces } from '../../training/triage/relevant-places.ts';
 
 /** Values of k of recall@k. */
 export const TRIAGE_CUTOFFS = [1, 5, 10] as const;
@@ -154,7 +153,6 @@ async function errorsOf(
       sampled: pool.sampled,
       relevant,
       maxK: Math.max(...TRIAGE_CUTOFFS),
-      sampleScores: TAIL_SCORES,
     });
     estimators.push(new RecallEstimator(places, { rest: whole - chosen, sampled: pool.sampled.count() }));
   }
@@ -206,9 +204,8 @@ async function searched(
   }: { relevant: readonly (readonly (readonly number[])[])[]; depth: number; signal: AbortSignal },
 ): Promise<Searched> {
   const lists = await presentLists(
-    retriever,
-    { inputs, template: undefined, depth, scope: {}, signal },
-    { maxK: Math.max(...TRIAGE_CUTOFFS), relevant, onProgress: () => undefined },
+    { retriever, inputs, depth, scope: {}, signal },
+    { maxK: Math.max(...TRIAGE_CUTOFFS), relevant },
   );
   const { dimension } = engine;
   const queries = new Float32Array(inputs.length * dimension);
@@ -227,8 +224,8 @@ async function sourcesOf(
   for (const row of relevant.flat(2)) rows.add(row);
   const sources: PoolSource[] = [{ name: 'relevant', ofPresentEncoder: false, rows }];
   if (depth === 0) return sources;
-  const settings = { inputs, template: undefined, depth, scope: {}, signal };
-  const { source } = await presentLists(retriever, settings, { maxK: 1, relevant, onProgress: () => undefined });
+  const settings = { retriever, inputs, depth, scope: {}, signal };
+  const { source } = await presentLists(settings, { maxK: 1, relevant });
   return [...sources, source];
 }
 

@@ -1,5 +1,5 @@
-import { Random } from '../../src/base/random.ts';
-import { roundToFloat16 } from '../../src/base/system/float16.ts';
+import { narrowToFloat16, widenFloat16 } from '../../src/base/system/float16.ts';
+import { GaussianRandom } from './gaussian-random.ts';
 import type { VectorBasis } from './vector-basis.ts';
 
 /** Increase it whenever the same parameters give different rows. It is part of the cached files' names. */
@@ -41,12 +41,15 @@ export class SyntheticVectors {
     for (let i = 0; i < count; i++) {
       const row = first + i;
       const high = Math.floor(row / 2 ** 32) ^ STREAM_WORDS[stream];
-      this.#one(new Random(this.#seed, row % 2 ** 32, high), target.subarray(i * dimension, (i + 1) * dimension));
+      this.#one(
+        new GaussianRandom(this.#seed, row % 2 ** 32, high),
+        target.subarray(i * dimension, (i + 1) * dimension),
+      );
     }
-    if (this.#float16) for (let i = 0; i < count * dimension; i++) target[i] = roundToFloat16(target[i]!);
+    if (this.#float16) target.set(widenFloat16(narrowToFloat16(target.subarray(0, count * dimension))));
   }
 
-  #one(random: Random, out: Float32Array): void {
+  #one(random: GaussianRandom, out: Float32Array): void {
     const { dimension, mean, centred, count, variance } = this.basis;
     const deviation = Math.sqrt((NOISE_SHARE * variance) / dimension);
     const scale = Math.sqrt((1 - NOISE_SHARE) / TERMS);

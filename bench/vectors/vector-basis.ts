@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { Random } from '../../src/base/random.ts';
 import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
+import { GaussianRandom } from './gaussian-random.ts';
 import { openVectorFile } from './vector-file.ts';
 
 /** The mean and centred vectors from which synthetic rows are drawn. */
@@ -71,7 +71,7 @@ export function basisOfFile(path: string): VectorBasis {
  */
 export function basisOfSpectrum(dimension: number): VectorBasis {
   const { vectors: count, meanSquare, variance, offset, seed } = SPECTRUM;
-  const random = new Random(seed, dimension, 0);
+  const random = new GaussianRandom(seed, dimension, 0);
   const direction = Float64Array.from({ length: dimension }, () => random.gaussian());
   const length = Math.sqrt(direction.reduce((sum, value) => sum + value * value, 0));
   const mean = direction.map((value) => (value / length) * Math.sqrt(meanSquare));

@@ -1,11 +1,13 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { TrawlError } from '../../src/base/errors.ts';
-import { decodeFlatHeader, FAISS_HEADER_BYTES, flatFileBytes } from '../../src/engine/vectors/faiss-format.ts';
 import {
+  decodeFlatHeader,
   decodeFp16Header,
   FAISS_FP16_HEADER_BYTES,
+  FAISS_HEADER_BYTES,
+  flatFileBytes,
   fp16FileBytes,
-} from '../../src/engine/vectors/faiss-fp16-format.ts';
+} from '../../src/engine/vectors/faiss-format.ts';
 import type { VectorDtype, VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
 /** The rows of a FAISS inner-product file. */
@@ -38,13 +40,12 @@ export function openVectorFile(path: string): VectorFile {
   }
   const bytes = header.subarray(0, got);
   const isFloat16 = String.fromCharCode(...header.subarray(0, 4)) === 'IxSQ';
-  const { rows, dimension, metric } = isFloat16
-    ? decodeFp16Header(bytes, path)
-    : decodeFlatHeader(bytes, path, fileBytes);
-  if (isFloat16 && fileBytes !== fp16FileBytes(rows, dimension)) {
+  const { rows, dimension, metric } = isFloat16 ? decodeFp16Header(bytes, path) : decodeFlatHeader(bytes, path);
+  const expected = isFloat16 ? fp16FileBytes(rows, dimension) : flatFileBytes(rows, dimension);
+  if (fileBytes !== expected) {
     throw new TrawlError(
       'INDEX_FILE_TRUNCATED',
-      `${path}: has ${fileBytes} bytes, but its header says ${fp16FileBytes(rows, dimension)}. Copy or build it again.`,
+      `${path}: has ${fileBytes} bytes, but its header says ${expected}. Copy or build it again.`,
     );
   }
   if (metric !== 'inner-product') {

@@ -1,65 +1,67 @@
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { reportPath } from '../../src/base/system/output-report.ts';
 import { ResumableOutput } from '../../src/base/system/resumable-output.ts';
-import { DEFAULT_CANDIDATES } from '../../training/agentic-r/candidate-item.ts';
-import { type CandidateCounts, makeCandidates } from '../../training/agentic-r/make-candidates.ts';
-import { CANDIDATE_QUERY_FORMS, DROP_REASONS, type DropReason } from '../../training/agentic-r/trajectory-rounds.ts';
+import { DEFAULT_CANDIDATES } from '../../training/agentic-r/candidates-file.ts';
 import {
-  type OpenTrajectories,
-  openRecords,
-  openTrajectoryFile,
-} from '../../training/trajectories/open-trajectories.ts';
-import { QWEN_ASSISTANT_MARKER } from '../../training/trajectories/reasoning-contexts.ts';
-import { openSource, SERVED_INDEX_OPTION, SERVER_OPTIONS, searchSettings, withFolder } from '../open/search-source.ts';
+  CANDIDATE_QUERY_FORMS,
+  type CandidateCounts,
+  DROP_REASONS,
+  type DropReason,
+  makeCandidates,
+  QWEN_ASSISTANT_MARKER,
+} from '../../training/agentic-r/make-candidates.ts';
+import { openTrajectoryFile } from '../../training/trajectories/read-trajectories.ts';
+import { openRecords } from '../../training/trajectories/recorded-trajectories.ts';
+import type { OpenTrajectories } from '../../training/trajectories/trajectory.ts';
+import {
+  type OpenSource,
+  openSource,
+  SERVED_INDEX_OPTION,
+  SERVER_OPTIONS,
+  searchSettings,
+  withFolder,
+} from '../open/search-source.ts';
+import { refuseOptions } from '../options/checks.ts';
+import * as option from '../options/option.ts';
 import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RESTART_OPTION } from '../options/restart-option.ts';
 import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
-import { stepProgress } from '../output/progress/step-progress.ts';
-import { type CommandContext, EXIT } from '../program/command.ts';
-import { defineAction } from './action.ts';
-import { OUT_OPTIONS, requiredOut } from './out-options.ts';
+import { withProgress } from '../output/progress/step-progress.ts';
+import { type CommandContext, EXIT, resumable } from '../program/command.ts';
+import { defineAction, OUT_OPTIONS, requiredOut } from './action.ts';
 
 const options = {
   ...OUT_OPTIONS,
   ...SERVER_OPTIONS,
   index: SERVED_INDEX_OPTION,
   restart: { ...RESTART_OPTION, help: RESTART_OPTION.help.replace('Begin', 'For candidates: begin') },
-  k: {
-    type: 'integer',
-    min: 1,
-    max: 10_000,
-    default: DEFAULT_CANDIDATES,
-    help: 'For candidates: passages per search. Step 3-2 makes utilities only for rounds with exactly 20.',
-  },
-  records: {
-    type: 'flag',
-    help: 'For candidates: the file is a record of `trawl serve --record`, read with its rotated files. The rounds have no reasoning context.',
-  },
-  questions: {
-    type: 'string',
-    value: 'FILE',
-    help: 'For candidates with --records: questions as JSON lines, {"id", "question", "golden_answers"}, for the golden answers.',
-  },
-  'any-generation': {
-    type: 'flag',
-    help: 'For candidates with --records: allow queries that were asked in another generation of the index. Default: refuse them, because what an agent asks depends on what it found.',
-  },
-  'query-form': {
-    type: 'choice',
-    choices: CANDIDATE_QUERY_FORMS,
-    default: 'searched',
-    help: 'For candidates: what is searched. searched: the text that the agent\'s search used (query_for_retrieval), as in Agentic-R; query: the sub-query; question-and-query: "QUESTION [SEP] QUERY"; question: the question.',
-  },
-  'assistant-marker': {
-    type: 'string',
-    value: 'TEXT',
-    help: "For candidates: what precedes the agent's own text in output.prompt; its first occurrence counts. Default: that of Qwen's chat template, <|im_start|>assistant and a newline.",
-  },
+  k: option.integer(
+    { min: 1, max: 10_000, default: DEFAULT_CANDIDATES },
+    'For candidates: passages per search. Step 3-2 makes utilities only for rounds with exactly 20.',
+  ),
+  records: option.flag(
+    'For candidates: the file is a record of `trawl serve --record`, read with its rotated files. The rounds have no reasoning context.',
+  ),
+  questions: option.text(
+    'FILE',
+    'For candidates with --records: questions as JSON lines, {"id", "question", "golden_answers"}, for the golden answers.',
+  ),
+  'any-generation': option.flag(
+    'For candidates with --records: allow queries that were asked in another generation of the index. Default: refuse them, because what an agent asks depends on what it found.',
+  ),
+  'query-form': option.choice(
+    { choices: CANDIDATE_QUERY_FORMS, default: 'searched' },
+    'For candidates: what is searched. searched: the text that the agent\'s search used (query_for_retrieval), as in Agentic-R; query: the sub-query; question-and-query: "QUESTION [SEP] QUERY"; question: the question.',
+  ),
+  'assistant-marker': option.text(
+    'TEXT',
+    "For candidates: the agent's own text begins after the first occurrence of TEXT in output.prompt. Default: Qwen's chat template, <|im_start|>assistant and a newline.",
+  ),
   ...RANKING_OPTIONS,
   ...VIEW_OPTIONS,
   ...RERANK_OPTIONS,
@@ -73,68 +75,86 @@ export const candidatesAction = defineAction({
   arguments: ['index', 'file'],
   options,
   async run(context) {
-    const { options: given, positionals, note } = context;
-    const [folder, input] = withFolder(positionals, given, context.given, 2);
-    const out = requiredOut(given.out, 'candidates', 'T/passage_candidates/A/hotpotqa.json');
-    const retrieving = searchSettings(given, context.given, context);
-    if (given.questions !== undefined && !given.records) {
-      throw usageError('--questions has no effect without --records: the trajectories have golden answers.');
+    const { options, positionals, note } = context;
+    const [folder, input] = withFolder(positionals, options, context.given, 2);
+    const out = requiredOut(options.out, 'candidates', 'T/passage_candidates/A/hotpotqa.json');
+    const retrieving = searchSettings(options, context.given, context);
+    if (!options.records) {
+      refuseOptions(context.given, ['questions'], 'without --records: the trajectories have golden answers');
     }
-    if (given['any-generation'] && !given.records) {
+    if (options['any-generation'] && !options.records) {
       throw usageError('--any-generation has no effect without --records: trajectories name no generation.');
     }
-    const questions = given.questions === undefined ? undefined : (await readQuestionSet(given.questions)).questions;
-    const trajectories = given.records
+    const questions =
+      options.questions === undefined ? undefined : (await readQuestionSet(options.questions)).questions;
+    const trajectories = options.records
       ? await openRecords([input!], questions, context)
       : await openTrajectoryFile(input!, context.signal);
-    const { source, server, close } = await openSource({
-      options: given,
-      given: context.given,
-      folder,
-      served: given.index,
-      retrieving,
-      note,
-    });
+    const opened = await openSource({ options, folder, served: options.index, retrieving, note });
     try {
-      const { info } = source;
-      if (!given['any-generation']) refuseOthers(trajectories, info.generation);
-      const ranking = rankingOf(given, info, given.k);
-      const settings = {
-        input: trajectories.sha256,
-        questions: given.questions === undefined ? null : await sha256OfFile(given.questions, context.signal),
-        generation: info.generation,
-        model: info.model?.sha256 ?? null,
-        k: given.k,
-        queryForm: given['query-form'],
-        assistantMarker: given['assistant-marker'] ?? QWEN_ASSISTANT_MARKER,
-        ranking,
-        view: given.view ?? null,
-        reranker: info.reranker?.name ?? null,
-        ...(server === undefined
-          ? {}
-          : { serverView: server.view, serverVersion: server.version, serverViewSha256: server.viewSha256 }),
-      };
-      const output = await ResumableOutput.open<CandidateCounts>([out], {
-        settings,
-        restart: given.restart,
-        replaces: false,
-        server: server?.url,
-      });
-      try {
-        const counts = await search(trajectories, output, { retriever: source, ranking }, context);
-        await output.finish(counts, { counts });
-        report(out, counts, context);
-        return counts.failed > 0 ? EXIT.failed : EXIT.ok;
-      } finally {
-        await output.close();
-      }
-    } catch (error) {
-      throw resumableIfCancelled(error);
+      const { generation } = opened.source.info;
+      if (!options['any-generation']) refuseOthers(trajectories, generation);
+      return await resumable(writeCandidates(trajectories, out, opened, context), 'Stopped. The same command resumes.');
     } finally {
-      await close();
+      await opened.close();
     }
   },
 });
+
+async function writeCandidates(
+  trajectories: OpenTrajectories,
+  out: string,
+  { source, server }: OpenSource,
+  context: Context,
+): Promise<number> {
+  const { options, signal, note } = context;
+  const { info } = source;
+  const ranking = rankingOf(options, info, options.k);
+  const settings = {
+    input: trajectories.sha256,
+    questions: options.questions === undefined ? null : await sha256OfFile(options.questions, signal),
+    generation: info.generation,
+    model: info.model?.sha256 ?? null,
+    k: options.k,
+    queryForm: options['query-form'],
+    assistantMarker: options['assistant-marker'] ?? QWEN_ASSISTANT_MARKER,
+    ranking,
+    view: options.view ?? null,
+    reranker: info.reranker?.name ?? null,
+    ...(server && { serverView: server.view, serverVersion: server.version, serverViewSha256: server.viewSha256 }),
+  };
+  const output = await ResumableOutput.open<CandidateCounts>([out], {
+    settings,
+    restart: options.restart,
+    replaces: false,
+    server: server?.url,
+  });
+  let share = 0;
+  try {
+    const counts = await withProgress(options, (show) =>
+      makeCandidates({
+        retriever: source,
+        ranking,
+        k: options.k,
+        form: options['query-form'],
+        assistantMarker: settings.assistantMarker,
+        trajectories: (skip) => {
+          if (skip > 0) note(`Resuming after ${formatCount(skip)} trajectories.`);
+          return trajectories.read(skip, (read) => (share = read));
+        },
+        output,
+        onProgress: ({ rounds }) =>
+          show({ step: 'searching candidates', share, facts: `${formatCount(rounds)} rounds` }),
+        signal,
+      }),
+    );
+    await output.finish(counts, { counts });
+    report(out, counts, context);
+    return counts.failed > 0 ? EXIT.failed : EXIT.ok;
+  } finally {
+    await output.close();
+  }
+}
 
 /** @throws TrawlError CORPUS_BAD_LINE for records that another generation of the index answered. */
 function refuseOthers({ generations = [] }: OpenTrajectories, generation: string): void {
@@ -149,36 +169,6 @@ function refuseOthers({ generations = [] }: OpenTrajectories, generation: string
   );
 }
 
-type Searching = Pick<Parameters<typeof makeCandidates>[0], 'retriever' | 'ranking'>;
-
-async function search(
-  trajectories: OpenTrajectories,
-  output: ResumableOutput<CandidateCounts>,
-  searching: Searching,
-  { options: given, signal, note }: Context,
-): Promise<CandidateCounts> {
-  const progress = stepProgress({ silent: given.quiet || given.json });
-  let share = 0;
-  try {
-    return await makeCandidates({
-      ...searching,
-      k: given.k,
-      form: given['query-form'],
-      assistantMarker: given['assistant-marker'] ?? QWEN_ASSISTANT_MARKER,
-      trajectories: (skip) => {
-        if (skip > 0) note(`Resuming after ${formatCount(skip)} trajectories.`);
-        return trajectories.read(skip, (read) => (share = read));
-      },
-      output,
-      onProgress: ({ rounds }) =>
-        progress.update({ step: 'searching candidates', share, facts: `${formatCount(rounds)} rounds` }),
-      signal,
-    });
-  } finally {
-    progress.stop();
-  }
-}
-
 const DROPPED_BECAUSE: Readonly<Record<DropReason, string>> = {
   'never-searched': 'never searched',
   'no-question': 'have no question',
@@ -186,10 +176,10 @@ const DROPPED_BECAUSE: Readonly<Record<DropReason, string>> = {
   'search-tags-differ': 'have another number of </search> than of searches',
 };
 
-function report(out: string, counts: CandidateCounts, { options: given, out: print, note }: Context): void {
+function report(out: string, counts: CandidateCounts, { options, out: print, note }: Context): void {
   reportFailed(out, counts);
-  if (given.json) {
-    print(JSON.stringify({ out, report: reportPath(out), k: given.k, ...counts }));
+  if (options.json) {
+    print(JSON.stringify({ out, report: reportPath(out), k: options.k, ...counts }));
     return;
   }
   print(`${out}: ${formatNumberOf(counts.rounds, 'round')} of ${formatCount(counts.written)} trajectories`);
@@ -198,7 +188,7 @@ function report(out: string, counts: CandidateCounts, { options: given, out: pri
       print(`  dropped: ${formatCount(counts.dropped[reason])} ${DROPPED_BECAUSE[reason]}`);
   }
   if (counts.truncated > 0) print(`  ${formatCount(counts.truncated)} queries truncated to the token limit`);
-  if (counts.short > 0) print(`  ${formatNumberOf(counts.short, 'round')} with fewer than ${given.k} candidates`);
+  if (counts.short > 0) print(`  ${formatNumberOf(counts.short, 'round')} with fewer than ${options.k} candidates`);
   if (counts.withoutText > 0) {
     print(
       `  ${formatCount(counts.withoutText)} without output.prompt: reasoning_context is empty, fill it before step 3-2`,
@@ -219,12 +209,4 @@ function reportFailed(out: string, { failed, failures, rounds }: CandidateCounts
   process.stderr.write(
     `${out}: ${formatCount(failed)} of ${formatNumberOf(rounds, 'round')} failed and have no candidates:\n${named}${more}`,
   );
-}
-
-function resumableIfCancelled(error: unknown): unknown {
-  if (asTrawlError(error).code !== 'CANCELLED') return error;
-  return new TrawlError('CANCELLED', 'Stopped. The same command resumes.', {
-    details: { resumable: true },
-    cause: error,
-  });
 }

@@ -1,6 +1,8 @@
 import { formatCount } from '../../src/base/format.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
+import { closeAll } from '../../src/base/system/close-all.ts';
+import { PartialFile } from '../../src/base/system/partial-file.ts';
 import { checkUtilities } from '../../training/agentic-r/check-utilities.ts';
+import * as option from '../options/option.ts';
 import { EXIT } from '../program/command.ts';
 import { defineAction } from './action.ts';
 import { openUtilities, UTILITY_OPTIONS, utilityLines } from './utility-options.ts';
@@ -10,16 +12,15 @@ export const checkAction = defineAction({
   arguments: ['candidates'],
   options: {
     ...UTILITY_OPTIONS,
-    missing: {
-      type: 'string',
-      value: 'FILE',
-      help: 'For check: write the rounds that have to be judged again, {"id", "round_index", "problem"} a line. An existing file is replaced.',
-    },
+    missing: option.text(
+      'FILE',
+      'For check: write the rounds that have to be judged again, {"id", "round_index", "problem"} a line. An existing file is replaced.',
+    ),
   },
-  async run({ options: given, positionals, signal, out: print, note }) {
+  async run({ options, positionals, signal, out: print, note }) {
     const [candidates] = positionals;
-    const { files, close } = await openUtilities(given, signal);
-    const missing = given.missing === undefined ? undefined : await LineOutput.create(given.missing, true);
+    const files = await openUtilities(options, signal);
+    const missing = options.missing === undefined ? undefined : await PartialFile.create(options.missing, true);
     let open = 0;
     try {
       const counts = await checkUtilities(candidates!, files, {
@@ -30,14 +31,14 @@ export const checkAction = defineAction({
         signal,
       });
       await missing?.publish();
-      if (given.json) print(JSON.stringify({ ...counts, open }));
+      if (options.json) print(JSON.stringify({ ...counts, open }));
       else for (const line of utilityLines(counts)) print(line);
       const unknown = (counts.local?.unknown ?? 0) + (counts.global?.unknown ?? 0);
       if (open > 0) note(`${formatCount(open)} rounds have to be judged again.`);
       return open + unknown + counts.repeatedRounds > 0 ? EXIT.problems : EXIT.ok;
     } finally {
       await missing?.discard();
-      await close();
+      await closeAll(files.local, files.global);
     }
   },
 });

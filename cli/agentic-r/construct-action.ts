@@ -1,19 +1,19 @@
 import { usageError } from '../../src/base/errors.ts';
 import { formatNumberOf } from '../../src/base/format.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
+import { closeAll } from '../../src/base/system/close-all.ts';
+import { PartialFile } from '../../src/base/system/partial-file.ts';
 import {
+  AGENTIC_R_RULE,
   type ConstructCounts,
   constructRows,
   RULE_DROPS,
   type RuleDrop,
 } from '../../training/agentic-r/construct-rows.ts';
-import { EXCLUSION_RULES, type ExclusionRule } from '../../training/agentic-r/exclusions.ts';
-import { readKnownPassages } from '../../training/agentic-r/passage-texts.ts';
-import { AGENTIC_R_RULE } from '../../training/agentic-r/training-rule.ts';
+import { EXCLUSION_RULES, type ExclusionRule, readKnownPassages } from '../../training/agentic-r/exclusions.ts';
 import { numberFrom } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 import { EXIT } from '../program/command.ts';
-import { defineAction } from './action.ts';
-import { DATASET_OPTION, datasetOf, OUT_OPTIONS, OVERWRITE_OPTION, requiredOut } from './out-options.ts';
+import { DATASET_OPTION, datasetOf, defineAction, OUT_OPTIONS, OVERWRITE_OPTION, requiredOut } from './action.ts';
 import { openUtilities, UTILITY_OPTIONS, utilityLines } from './utility-options.ts';
 
 /** Step 4: training rows of candidates and their utilities. */
@@ -24,94 +24,79 @@ export const constructAction = defineAction({
     overwrite: OVERWRITE_OPTION,
     ...UTILITY_OPTIONS,
     dataset: DATASET_OPTION,
-    threshold: {
-      type: 'string',
-      value: 'NUMBER',
-      default: String(AGENTIC_R_RULE.threshold),
-      help: 'For construct: lowest local utility of a positive, from 0 to 1.',
-    },
-    positives: {
-      type: 'integer',
-      min: 1,
-      max: 1000,
-      default: AGENTIC_R_RULE.positives,
-      help: 'For construct: most rows of a round, each with another positive.',
-    },
-    'group-size': {
-      type: 'integer',
-      min: 2,
-      max: 1000,
-      default: AGENTIC_R_RULE.groupSize,
-      help: 'For construct: passages of a row, the positive included. A round with fewer negatives gives no row.',
-    },
-    seed: { type: 'integer', min: 0, default: 0, help: 'For construct: seed of the draws of negatives.' },
-    passages: {
-      type: 'string',
-      value: 'FILE',
-      help: 'For construct: passages.jsonl of the hand-over, which --exclude-duplicates and --ids corpus need.',
-    },
-    ids: {
-      type: 'choice',
-      choices: ['rows', 'corpus'],
-      default: 'rows',
-      help: 'For construct: passage_ids as row numbers, as in Agentic-R, or as the ids of the corpus.',
-    },
-    'exclude-correct': {
-      type: 'flag',
-      help: 'For construct: no negatives with em 1. Agentic-R keeps those with a lower local utility.',
-    },
-    'exclude-duplicates': {
-      type: 'flag',
-      help: 'For construct: no negatives with the text of a positive; titles, case, white space and quotation marks do not count. With --exclude-siblings, also those with the text of a positive of another round.',
-    },
-    'exclude-siblings': {
-      type: 'flag',
-      help: 'For construct: no negatives that are positives of another round of the same question.',
-    },
-    'full-history': {
-      type: 'flag',
-      help: 'For construct: history_queries from the candidates file. Those of step 3-2 lack queries after a resume.',
-    },
+    threshold: option.text(
+      { value: 'NUMBER', default: String(AGENTIC_R_RULE.threshold) },
+      'For construct: lowest local utility of a positive, from 0 to 1.',
+    ),
+    positives: option.integer(
+      { min: 1, max: 1000, default: AGENTIC_R_RULE.positives },
+      'For construct: most rows of a round, each with another positive.',
+    ),
+    'group-size': option.integer(
+      { min: 2, max: 1000, default: AGENTIC_R_RULE.groupSize },
+      'For construct: passages of a row, the positive included. A round with fewer negatives gives no row.',
+    ),
+    seed: option.integer({ min: 0, default: 0 }, 'For construct: seed of the draws of negatives.'),
+    passages: option.text(
+      'FILE',
+      'For construct: passages.jsonl of the hand-over, which --exclude-duplicates and --ids corpus need.',
+    ),
+    ids: option.choice(
+      { choices: ['rows', 'corpus'], default: 'rows' },
+      'For construct: passage_ids as row numbers, as in Agentic-R, or as the ids of the corpus.',
+    ),
+    'exclude-correct': option.flag(
+      'For construct: no negatives with em 1. Agentic-R keeps those with a lower local utility.',
+    ),
+    'exclude-duplicates': option.flag(
+      'For construct: no negatives with the text of a positive; titles, case, white space and quotation marks do not count. With --exclude-siblings, also those with the text of a positive of another round.',
+    ),
+    'exclude-siblings': option.flag(
+      'For construct: no negatives that are positives of another round of the same question.',
+    ),
+    'full-history': option.flag(
+      'For construct: history_queries from the candidates file. Those of step 3-2 lack queries after a resume.',
+    ),
   },
-  async run({ options: given, positionals, signal, out: print }) {
+  async run({ options, positionals, signal, out: print }) {
     const [candidates] = positionals;
-    const out = requiredOut(given.out, 'construct', 'T/retriever_training_data.jsonl');
-    const threshold = numberFrom('threshold', given.threshold, { max: 1 });
-    const needsTexts = given['exclude-duplicates'] || given.ids === 'corpus';
-    if (needsTexts !== (given.passages !== undefined)) {
+    const out = requiredOut(options.out, 'construct', 'T/retriever_training_data.jsonl');
+    const threshold = numberFrom('threshold', options.threshold, { max: 1 });
+    const needsTexts = options['exclude-duplicates'] || options.ids === 'corpus';
+    if (needsTexts !== (options.passages !== undefined)) {
       const problem = needsTexts
         ? '--exclude-duplicates and --ids corpus need --passages FILE, the passages.jsonl of trawl agentic-r hand-over.'
         : '--passages has no effect without --exclude-duplicates or --ids corpus.';
       throw usageError(problem);
     }
-    const { files, close } = await openUtilities(given, signal);
-    let output: LineOutput | undefined;
+    const files = await openUtilities(options, signal);
+    let output: PartialFile | undefined;
     try {
-      const passages = given.passages === undefined ? undefined : await readKnownPassages(given.passages, signal);
-      output = await LineOutput.create(out, given.overwrite);
+      const passages = options.passages === undefined ? undefined : await readKnownPassages(options.passages, signal);
+      output = await PartialFile.create(out, options.overwrite);
       const counts = await constructRows(
         candidates!,
         files,
         {
-          dataset: datasetOf(given.dataset, candidates!),
+          dataset: datasetOf(options.dataset, candidates!),
           threshold,
-          positives: given.positives,
-          groupSize: given['group-size'],
-          seed: given.seed,
-          excludeCorrect: given['exclude-correct'],
-          excludeSiblings: given['exclude-siblings'],
-          duplicatesBy: given['exclude-duplicates'] ? passages : undefined,
-          corpusIds: given.ids === 'corpus' ? passages : undefined,
-          fullHistory: given['full-history'],
+          positives: options.positives,
+          groupSize: options['group-size'],
+          seed: options.seed,
+          excludeCorrect: options['exclude-correct'],
+          excludeSiblings: options['exclude-siblings'],
+          duplicatesBy: options['exclude-duplicates'] ? passages : undefined,
+          corpusIds: options.ids === 'corpus' ? passages : undefined,
+          fullHistory: options['full-history'],
         },
         { write: (line) => output!.write(line), signal },
       );
       await output.publish();
-      print(given.json ? JSON.stringify({ out, ...counts }) : textReport(out, counts));
+      print(options.json ? JSON.stringify({ out, ...counts }) : textReport(out, counts));
       return EXIT.ok;
     } finally {
       await output?.discard();
-      await close();
+      await closeAll(files.local, files.global);
     }
   },
 });

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { passagesOf } from '../../indexer/export/index-rows.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
 import { readReport } from '../../src/base/system/output-report.ts';
+import { PartialFile } from '../../src/base/system/partial-file.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { SearchSource } from '../../src/search/retriever.ts';
-import { handOver, type IndexedPassage, readSubanswers } from '../../training/agentic-r/hand-over.ts';
+import type { FoundPassage, SearchSource } from '../../src/search/retriever.ts';
+import { handOver, readSubanswers } from '../../training/agentic-r/hand-over.ts';
 import { openServer, SERVED_INDEX_OPTION, SERVER_OPTIONS, withFolder } from '../open/search-source.ts';
+import * as option from '../options/option.ts';
 import { EXIT } from '../program/command.ts';
-import { defineAction } from './action.ts';
-import { DATASET_OPTION, datasetOf, OUT_OPTIONS, OVERWRITE_OPTION, requiredOut } from './out-options.ts';
+import { DATASET_OPTION, datasetOf, defineAction, OUT_OPTIONS, OVERWRITE_OPTION, requiredOut } from './action.ts';
 
 /** What steps 3-0 to 3-2 need beside the language models. */
 export const handOverAction = defineAction({
@@ -24,40 +24,43 @@ export const handOverAction = defineAction({
     ...SERVER_OPTIONS,
     index: SERVED_INDEX_OPTION,
     dataset: DATASET_OPTION,
-    subanswers: {
-      type: 'string',
-      value: 'FILE',
-      help: 'For hand-over: the sub-answers of step 3-0 ({"id", "query_subanswer_list"}), to put into the rounds.',
-    },
+    subanswers: option.text(
+      'FILE',
+      'For hand-over: the sub-answers of step 3-0 ({"id", "query_subanswer_list"}), to put into the rounds.',
+    ),
   },
-  async run({ options: given, given: names, positionals, signal, out: print, note }) {
-    const [folder, candidates] = withFolder(positionals, given, names, 2);
-    const out = requiredOut(given.out, 'hand-over', 'hand-over/hotpotqa');
-    const index = folder === undefined ? await servedPassages() : indexPassages(folder);
-    checkGeneration(candidates!, index.name, index.generation);
-    const subanswers = given.subanswers === undefined ? undefined : await readSubanswers(given.subanswers, signal);
+  async run({ options, given, positionals, signal, out: print, note }) {
+    const [folder, candidates] = withFolder(positionals, options, given, 2);
+    const out = requiredOut(options.out, 'hand-over', 'hand-over/hotpotqa');
+    const server =
+      folder === undefined ? await openServer(options, { served: options.index, signal, note }) : undefined;
+    const directory = folder === undefined ? undefined : openIndexDirectory(folder);
+    const { generation, rows } = server?.info ?? directory!.manifest;
+    checkGeneration(candidates!, folder ?? server!.server.url, generation);
+    const subanswers = options.subanswers === undefined ? undefined : await readSubanswers(options.subanswers, signal);
     await mkdir(out, { recursive: true }).catch((error: unknown) => {
       throw writeFailure(error, out);
     });
-    const files: LineOutput[] = [];
+    const files: PartialFile[] = [];
     try {
-      const rounds = await LineOutput.create(join(out, 'rounds.jsonl'), given.overwrite);
+      const rounds = await PartialFile.create(join(out, 'rounds.jsonl'), options.overwrite);
       files.push(rounds);
-      const passages = await LineOutput.create(join(out, 'passages.jsonl'), given.overwrite);
+      const passages = await PartialFile.create(join(out, 'passages.jsonl'), options.overwrite);
       files.push(passages);
       const counts = await handOver({
         candidates: candidates!,
-        dataset: datasetOf(given.dataset, candidates!),
+        dataset: datasetOf(options.dataset, candidates!),
         subanswers,
-        rows: index.rows,
-        passages: index.passages,
+        rows,
+        passages: (kept) =>
+          server === undefined ? passagesOf(directory!, { kept, signal }) : passagesFrom(server, kept, signal),
         writeRound: (line) => rounds.write(line),
         writePassage: (line) => passages.write(line),
         signal,
       });
       await passages.publish();
       await rounds.publish();
-      if (given.json) print(JSON.stringify({ out, ...counts }));
+      if (options.json) print(JSON.stringify({ out, ...counts }));
       else {
         print(`${join(out, 'rounds.jsonl')}: ${formatNumberOf(counts.rounds, 'round')}`);
         print(`${join(out, 'passages.jsonl')}: ${formatNumberOf(counts.passages, 'passage')}`);
@@ -71,38 +74,13 @@ export const handOverAction = defineAction({
     } finally {
       for (const file of files) await file.discard();
     }
-
-    function indexPassages(path: string): PassageSource {
-      const directory = openIndexDirectory(path);
-      const { generation, rows } = directory.manifest;
-      return { name: path, generation, rows, passages: (kept) => passagesOf(directory, { kept, signal }) };
-    }
-
-    async function servedPassages(): Promise<PassageSource> {
-      const source = await openServer(given, { served: given.index, signal, note });
-      const { generation, rows } = source.info;
-      return { name: source.server.url, generation, rows, passages: (kept) => passagesFrom(source, kept, signal) };
-    }
   },
 });
-
-/** The passages of an index, by their rows. */
-interface PassageSource {
-  /** For messages. */
-  readonly name: string;
-  readonly generation: string;
-  readonly rows: number;
-  readonly passages: (kept: RowBitmap) => AsyncIterable<IndexedPassage>;
-}
 
 /** Passages of one look-up. */
 const ROWS_PER_CALL = 1000;
 
-async function* passagesFrom(
-  source: SearchSource,
-  kept: RowBitmap,
-  signal: AbortSignal,
-): AsyncGenerator<IndexedPassage, void> {
+async function* passagesFrom(source: SearchSource, kept: RowBitmap, signal: AbortSignal) {
   let rows: string[] = [];
   for (const row of kept) {
     rows.push(String(row));
@@ -112,7 +90,7 @@ async function* passagesFrom(
   }
   yield* await passages();
 
-  async function passages(): Promise<readonly IndexedPassage[]> {
+  async function passages(): Promise<readonly FoundPassage[]> {
     return (await source.find({ by: 'row', keys: rows, limit: 1, signal })).found.flat();
   }
 }

@@ -1,4 +1,9 @@
+import { basename } from 'node:path';
+import { readAllResult } from '../../bench/all/all-file.ts';
+import { ALL_STAGES } from '../../bench/all/all-result.ts';
+import { benchAll } from '../../bench/all/bench-all.ts';
 import { baselinePython } from '../../bench/baselines.ts';
+import type { BenchCommon } from '../../bench/bench-common.ts';
 import { benchBulk } from '../../bench/bulk/bench-bulk.ts';
 import { bulkReport } from '../../bench/bulk/bulk-report.ts';
 import { benchEmbed } from '../../bench/embed/bench-embed.ts';
@@ -22,6 +27,7 @@ import { modesReport } from '../../bench/modes/modes-report.ts';
 import { benchProducts } from '../../bench/products/bench-products.ts';
 import { PRODUCT_KIND_NAMES } from '../../bench/products/product-kinds.ts';
 import { productsReport } from '../../bench/products/products-report.ts';
+import { reportPage } from '../../bench/report/report-page.ts';
 import { benchServe } from '../../bench/serve/bench-serve.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
 import { SERVE_LOADS, STEADY_LOADS } from '../../bench/serve/serve-loads.ts';
@@ -32,17 +38,28 @@ import { usageError } from '../../src/base/errors.ts';
 import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
-import { benchAllCase } from './bench-all-case.ts';
+import { requiredOption } from '../options/checks.ts';
+import { requireWritable, writeOutputFile } from '../output/output-file.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
-import type { BenchCommon, BenchOutcome } from './bench-outcome.ts';
 import { parseBandwidth, parseCounts, parseNames, parseNumbers } from './bench-values.ts';
 
 type Options = OptionValues<typeof BENCH_OPTIONS>;
 
+interface BenchOutcome {
+  /** Environment, records and omitted baselines, for `--out`. */
+  readonly result: object;
+  readonly records: readonly object[];
+  /** The report for a terminal. */
+  text(): string;
+  /** Whether the case writes its result itself. */
+  readonly writes?: boolean;
+  /** Sentences about what failed. */
+  readonly problems?: readonly string[];
+}
+
 /** Options of synthetic vectors; they cannot be combined with --vectors. */
 const SYNTHETIC_OPTIONS = ['rows', 'dimension', 'dtype', 'like'] as const;
 
-/** Options that only some cases have. */
 const OPTIONS_OF = {
   all: ['size', 'report', 'stages', 'from', 'restart', 'model', 'baseline-model', 'corpus', 'query-texts', 'calls'],
   flat: [...SYNTHETIC_OPTIONS, 'runs', 'queries', 'k', 'vectors', 'query-vectors', 'prefilter', 'bandwidth-gb'],
@@ -90,7 +107,9 @@ export function checkBenchOptions(
   }
 }
 
-const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) => Promise<BenchOutcome>>> = {
+export const BENCH_CASES: Readonly<
+  Record<BenchCase, (options: Options, common: BenchCommon) => Promise<BenchOutcome>>
+> = {
   all: benchAllCase,
 
   async flat(options, common) {
@@ -132,8 +151,8 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
     const { precision } = options;
     const result = await benchEmbed({
       ...common,
-      model: required('model', options.model, 'embed'),
-      texts: required('texts', options.texts, 'embed'),
+      model: requiredOption('model', options.model, 'a model folder for `trawl bench embed`'),
+      texts: requiredOption('texts', options.texts, 'a corpus file for `trawl bench embed`'),
       sample: options.sample,
       queryTexts: options['query-texts'],
       precisions: precision === undefined ? undefined : parseNames('--precision', precision, PRECISIONS),
@@ -202,9 +221,13 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
     const result = await benchModes({
       ...common,
       corpus: options.corpus,
-      queryTexts: required('query-texts', options['query-texts'], 'modes'),
+      queryTexts: requiredOption(
+        'query-texts',
+        options['query-texts'],
+        'a file of questions with gold_ids for `trawl bench modes`',
+      ),
       questions: options.questions,
-      model: required('model', options.model, 'modes'),
+      model: requiredOption('model', options.model, 'a model folder for `trawl bench modes`'),
       rerank: options.rerank,
       rerankDepth: options['rerank-depth'],
     });
@@ -212,12 +235,20 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
   },
 
   async triage(options, common) {
-    if (options.tried.length === 0) required('tried', undefined, 'triage');
+    requiredOption(
+      'tried',
+      options.tried[0],
+      'an index of the same passages by another model for `trawl bench triage`',
+    );
     const result = await benchTriage({
       ...common,
-      index: required('index', options.index, 'triage'),
+      index: requiredOption('index', options.index, 'the index of the present encoder for `trawl bench triage`'),
       tried: options.tried,
-      queryTexts: required('query-texts', options['query-texts'], 'triage'),
+      queryTexts: requiredOption(
+        'query-texts',
+        options['query-texts'],
+        'a file of questions with gold_ids for `trawl bench triage`',
+      ),
       questions: options.questions,
       depths: parseNumbers('depths', options.depths, { max: 10_000, whole: true }),
       samples: parseNumbers('samples', options.samples, { max: 100, whole: false }),
@@ -242,8 +273,41 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
   },
 };
 
-export function runBench(name: BenchCase, options: Options, common: BenchCommon): Promise<BenchOutcome> {
-  return CASES[name](options, common);
+/** `trawl bench all`: measures or reads the figures, and draws the page. */
+async function benchAllCase(options: Options, common: BenchCommon): Promise<BenchOutcome> {
+  const { from, report, corpus } = options;
+  const queryTexts = options['query-texts'];
+  if (corpus.length > 0 !== (queryTexts !== undefined) || corpus.length > 1) {
+    throw usageError(
+      'trawl bench all needs --corpus, one file of JSON lines, and --query-texts, questions with gold_ids of its passages, together. Give both or neither.',
+    );
+  }
+  const file = from ?? options.out ?? `${report.replace(/\.html?$/i, '')}.json`;
+  await requireWritable(report);
+  if (from === undefined) await requireWritable(file);
+  const result =
+    from === undefined
+      ? await benchAll({
+          ...common,
+          size: options.size,
+          stages: parseNames('--stages', options.stages, ALL_STAGES),
+          restart: options.restart,
+          file,
+          model: options.model,
+          baselineModel: options['baseline-model'],
+          corpus: corpus[0],
+          queryTexts,
+          calls: options.calls,
+        })
+      : await readAllResult(from);
+  await writeOutputFile(report, [reportPage(result, basename(file))]);
+  const problems = Object.entries(result.stages).flatMap(([stage, outcome]) =>
+    'failed' in outcome ? [`${stage} failed: ${outcome.failed}`] : [],
+  );
+  const records = Object.values(result.stages).flatMap((outcome) =>
+    'result' in outcome && 'records' in outcome.result ? [...outcome.result.records] : [],
+  );
+  return { result, records, text: () => `${report} and ${file}`, writes: true, problems };
 }
 
 /** The baseline of `bench index`. Undefined, with a remark, if its checkpoint or Python environment is missing. */
@@ -264,17 +328,4 @@ function onePrecision(text: string | undefined): Precision | undefined {
   const [precision, other] = parseNames('--precision', text, PRECISIONS);
   if (other === undefined) return precision;
   throw usageError(`--precision is ${JSON.stringify(text)}; \`trawl bench serve\` takes one.`);
-}
-
-const REQUIRED = {
-  index: 'the index of the present encoder',
-  tried: 'an index of the same passages by another model',
-  model: 'a model folder',
-  texts: 'a corpus file',
-  'query-texts': 'a file of questions with gold_ids',
-} as const;
-
-function required(option: keyof typeof REQUIRED, value: string | undefined, name: BenchCase): string {
-  if (value !== undefined && value !== '') return value;
-  throw usageError(`--${option} is missing: ${REQUIRED[option]} for \`trawl bench ${name}\`.`);
 }

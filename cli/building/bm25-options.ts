@@ -9,49 +9,38 @@ import {
 } from '../../src/engine/lexical/lexical-settings.ts';
 import { refuseOptions } from '../options/checks.ts';
 import { numberFrom } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 
-/** The choices of --bm25-fields. */
 const FIELD_CHOICES = ['contents', 'title,text'] as const;
 
 /** Options of the commands that build inverted indexes. */
 export const BM25_OPTIONS = {
-  bm25: {
-    type: 'flag',
-    help: "Build inverted indexes of the passages' words, for --mode bm25. Their size is about a fifth of the texts.",
-  },
-  analyser: {
-    type: 'choice',
-    choices: ANALYSERS,
-    value: 'NAME',
-    default: 'english',
-    help: `With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean. A language takes its Snowball stemmer, which is not Lucene's analyser of that language: ${SNOWBALL_ANALYSERS.join(', ')}.`,
-  },
-  'bm25-fields': {
-    type: 'choice',
-    choices: FIELD_CHOICES,
-    default: 'contents',
-    help: "With --bm25: what is indexed. contents: title and text as one field, as in Search-R1 and Pyserini; title,text: two fields, each with its own statistics, of which the best one ranks a passage, as Elasticsearch's multi_match does.",
-  },
-  k1: {
-    type: 'string',
-    value: 'NUMBER',
-    default: String(DEFAULT_BM25.k1),
-    help: "With --bm25: default k1 of searches, 0 or larger. A smaller k1 counts repeated terms less. 0.9 is the default of Anserini and Pyserini; Lucene's own is 1.2.",
-  },
-  b: {
-    type: 'string',
-    value: 'NUMBER',
-    default: String(DEFAULT_BM25.b),
-    help: "With --bm25: default b of searches, from 0 to 1. A larger b prefers short passages more. 0.4 is the default of Anserini and Pyserini; Lucene's own is 0.75.",
-  },
+  bm25: option.flag(
+    "Build inverted indexes of the passages' words, for --mode bm25. Their size is about a fifth of the texts.",
+  ),
+  analyser: option.choice(
+    { choices: ANALYSERS, value: 'NAME', default: 'english' },
+    `With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean. A language takes its Snowball stemmer, which is not Lucene's analyser of that language: ${SNOWBALL_ANALYSERS.join(', ')}.`,
+  ),
+  'bm25-fields': option.choice(
+    { choices: FIELD_CHOICES, default: 'contents' },
+    "With --bm25: what is indexed. contents: title and text as one field, as in Search-R1 and Pyserini; title,text: two fields, each with its own statistics, of which the best one ranks a passage, as Elasticsearch's multi_match does.",
+  ),
+  k1: option.text(
+    { value: 'NUMBER', default: String(DEFAULT_BM25.k1) },
+    "With --bm25: default k1 of searches, 0 or larger. A smaller k1 counts repeated terms less. 0.9 is the default of Anserini and Pyserini; Lucene's own is 1.2.",
+  ),
+  b: option.text(
+    { value: 'NUMBER', default: String(DEFAULT_BM25.b) },
+    "With --bm25: default b of searches, from 0 to 1. A larger b prefers short passages more. 0.4 is the default of Anserini and Pyserini; Lucene's own is 0.75.",
+  ),
 } as const satisfies OptionTable;
 
 /** The same options for an index that may have inverted indexes: what is not given stays as it is. */
 export const CHANGED_BM25_OPTIONS = {
-  bm25: {
-    type: 'flag',
-    help: "Build inverted indexes of the passages' words, for --mode bm25, or replace those with other settings. With the settings that the index has, missing and damaged ones are made again.",
-  },
+  bm25: option.flag(
+    "Build inverted indexes of the passages' words, for --mode bm25, or replace those with other settings. With the settings that the index has, missing and damaged ones are made again.",
+  ),
   analyser: keptByDefault(BM25_OPTIONS.analyser),
   'bm25-fields': keptByDefault(BM25_OPTIONS['bm25-fields']),
   k1: keptByDefault(BM25_OPTIONS.k1),
@@ -60,7 +49,7 @@ export const CHANGED_BM25_OPTIONS = {
 
 function keptByDefault<T extends { readonly help: string; readonly default: string }>(option: T): Omit<T, 'default'> {
   const { default: value, ...rest } = option;
-  return { ...rest, help: `${option.help} Default: that of the index, or ${value} if it has no inverted indexes.` };
+  return { ...rest, help: `${option.help} Default: the index's, or ${value} if it has no inverted indexes.` };
 }
 
 /**

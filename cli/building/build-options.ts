@@ -1,46 +1,37 @@
+import type { JobShard } from '../../indexer/building/build-shard-job.ts';
 import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import type { UpdateType } from '../../src/index/manifest/build-records.ts';
+import * as option from '../options/option.ts';
 
 /** Options of `trawl index` and `trawl import` for the build. They do not change what the index contains. */
 export const BUILD_OPTIONS = {
-  'shard-rows': {
-    type: 'integer',
-    value: 'N',
-    default: 1_000_000,
-    min: 1,
-    help: 'Largest number of rows in a shard. The corpus is split evenly into as few shards as possible. A complete shard is not built again.',
-  },
-  shard: {
-    type: 'string',
-    value: 'I/N',
-    help: 'Build only shard I (counted from 0) of N, as one of several jobs that have all other options in common. `trawl merge` then joins the shards into an index.',
-  },
-  plan: {
-    type: 'flag',
-    help: 'Build nothing; estimate rows, bytes of each file, memory and time (by a short measurement), expect the latency and throughput of searches (by another), and report what does not fit on this machine.',
-  },
-  restart: {
-    type: 'flag',
-    help: 'Start over and delete the work of a stopped build. Without it, the same command resumes that build.',
-  },
-  'checkpoint-seconds': {
-    type: 'integer',
-    value: 'N',
-    default: 5,
-    min: 0,
-    max: 86_400,
-    help: 'Seconds between two checkpoints, which is the work that a killed build can lose. 0: after every batch.',
-  },
+  'shard-rows': option.integer(
+    { default: 1_000_000, min: 1 },
+    'Largest number of rows in a shard. The corpus is split evenly into as few shards as possible. A complete shard is not built again.',
+  ),
+  shard: option.text(
+    'I/N',
+    'Build only shard I (counted from 0) of N, as one of several jobs that have all other options in common. `trawl merge` then joins the shards into an index.',
+  ),
+  plan: option.flag(
+    'Build nothing; estimate rows, bytes of each file, memory and time (by a short measurement), expect the latency and throughput of searches (by another), and report what does not fit on this machine.',
+  ),
+  restart: option.flag(
+    'Start over and delete the work of a stopped build. Without it, the same command resumes that build.',
+  ),
+  'checkpoint-seconds': option.integer(
+    { default: 5, min: 0, max: 86_400 },
+    'Seconds between two checkpoints, which is the work that a killed build can lose. 0: after every batch.',
+  ),
 } as const satisfies OptionTable;
 
 /** Options of `trawl index` that change an existing index. */
 export const UPDATE_OPTIONS = {
-  update: {
-    type: 'flag',
-    help: 'Change the index at OUT so that it has exactly the passages of this corpus: known passages keep their rows and vectors, new passages are embedded into new shards, missing passages are deleted. Model and template are those of the index.',
-  },
-  append: { type: 'flag', help: 'Like --update, but delete nothing.' },
+  update: option.flag(
+    'Change the index at OUT so that it has exactly the passages of this corpus: known passages keep their rows and vectors, new passages are embedded into new shards, missing passages are deleted. Model and template stay as they are.',
+  ),
+  append: option.flag('Like --update, but delete nothing.'),
 } as const satisfies OptionTable;
 
 /**
@@ -68,7 +59,7 @@ export function requestedUpdate(
 }
 
 /** @throws TrawlError USAGE. */
-export function parseShard(text: string | undefined): { index: number; of: number } | undefined {
+export function parseShard(text: string | undefined): JobShard | undefined {
   if (text === undefined) return undefined;
   const [, index, of] = /^(\d{1,6})\/(\d{1,6})$/.exec(text) ?? [];
   if (index === undefined || of === undefined || Number(of) < 1) {

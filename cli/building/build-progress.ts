@@ -1,6 +1,8 @@
-import cliProgress from 'cli-progress';
-import type { BuildProgress, BuildStage, OnProgress } from '../../indexer/build-events.ts';
+import type { SingleBar } from 'cli-progress';
+import type { BuildProgress, BuildStage, OnProgress } from '../../indexer/building/stages.ts';
 import { formatCount, formatDuration } from '../../src/base/format.ts';
+import { lines } from '../output/lines.ts';
+import { percent, startBar, stepLog } from '../output/progress/displays.ts';
 
 const LABELS: Readonly<Record<BuildStage, string>> = {
   scan: 'scanning',
@@ -11,9 +13,7 @@ const LABELS: Readonly<Record<BuildStage, string>> = {
   words: 'indexing terms',
   finish: 'finishing',
 };
-/** Interval between two lines of a log. */
 const LOG_EVERY_MS = 60_000;
-/** Interval between two JSON events of a stage. */
 const EVENT_EVERY_MS = 10_000;
 
 export interface ShownProgress {
@@ -23,7 +23,7 @@ export interface ShownProgress {
 
 /**
  * Shows a build's progress on stderr: a bar per stage on a terminal, a line per stage and minute in a log, JSON lines with `json`.
- * There is no bar per encoder thread: the threads share one queue, so all bars would be equal.
+ * The encoder threads share one queue, so one bar shows them all.
  */
 export function buildProgress({ silent, json }: { silent: boolean; json: boolean }): ShownProgress {
   if (silent) return { update: () => undefined, stop: () => undefined };
@@ -32,7 +32,7 @@ export function buildProgress({ silent, json }: { silent: boolean; json: boolean
 }
 
 function terminalBars(): ShownProgress {
-  let bar: cliProgress.SingleBar | undefined;
+  let bar: SingleBar | undefined;
   const pace = new Pace();
   const stop = (): void => {
     bar?.stop();
@@ -41,18 +41,9 @@ function terminalBars(): ShownProgress {
   return {
     stop,
     update(progress) {
-      if (pace.observe(progress).isNewStage) {
+      if (pace.observe(progress)) {
         stop();
-        bar = new cliProgress.SingleBar(
-          {
-            format: `${LABELS[progress.stage].padEnd(15)} [{bar}] {percentage}% {facts}`,
-            stream: process.stderr,
-            hideCursor: true,
-            barsize: 30,
-          },
-          cliProgress.Presets.legacy,
-        );
-        bar.start(1000, 0, { facts: '' });
+        bar = startBar(`${LABELS[progress.stage].padEnd(15)} `);
       }
       bar?.update(Math.round(1000 * share(progress)), { facts: facts(progress, pace) });
     },
@@ -61,42 +52,35 @@ function terminalBars(): ShownProgress {
 
 function logLines(): ShownProgress {
   const pace = new Pace();
-  let nextLine = 0;
+  const log = stepLog(LOG_EVERY_MS);
   return {
     stop: () => undefined,
     update(progress) {
-      const { isNewStage, now } = pace.observe(progress);
-      if (isNewStage) {
-        nextLine = now + LOG_EVERY_MS;
-        process.stderr.write(`${LABELS[progress.stage]}\n`);
-      } else if (now >= nextLine) {
-        nextLine = now + LOG_EVERY_MS;
-        const percent = (100 * share(progress)).toFixed(1);
-        process.stderr.write(`${LABELS[progress.stage]} ${percent}% ${facts(progress, pace)}\n`);
-      }
+      pace.observe(progress);
+      const label = LABELS[progress.stage];
+      log(label, (isFirst) => (isFirst ? label : `${label} ${percent(share(progress))} ${facts(progress, pace)}`));
     },
   };
 }
 
 function events(): ShownProgress {
   const pace = new Pace();
-  let nextEvent = 0;
+  const log = stepLog(EVENT_EVERY_MS);
   return {
     stop: () => undefined,
     update(progress) {
-      const { isNewStage, now } = pace.observe(progress);
-      if (!isNewStage && now < nextEvent) return;
-      nextEvent = now + EVENT_EVERY_MS;
-      const { passagesPerS, tokensPerS, msLeft } = pace.of(progress);
-      const event = {
-        event: 'progress',
-        ...progress,
-        share: Number(share(progress).toFixed(4)),
-        passagesPerS: passagesPerS === undefined ? undefined : Math.round(passagesPerS),
-        tokensPerS: tokensPerS === undefined ? undefined : Math.round(tokensPerS),
-        secondsLeft: msLeft === undefined ? undefined : Math.round(msLeft / 1000),
-      };
-      process.stderr.write(`${JSON.stringify(event)}\n`);
+      pace.observe(progress);
+      log(progress.stage, () => {
+        const { passagesPerS, tokensPerS, msLeft } = pace.of(progress);
+        return JSON.stringify({
+          event: 'progress',
+          ...progress,
+          share: Number(share(progress).toFixed(4)),
+          passagesPerS: passagesPerS && Math.round(passagesPerS),
+          tokensPerS: tokensPerS && Math.round(tokensPerS),
+          secondsLeft: msLeft && Math.round(msLeft / 1000),
+        });
+      });
     },
   };
 }
@@ -108,16 +92,14 @@ class Pace {
   #startShare = 0;
   #startPassages = 0;
 
-  observe(progress: BuildProgress): { isNewStage: boolean; now: number } {
-    const now = performance.now();
-    const isNewStage = progress.stage !== this.#stage;
-    if (isNewStage) {
-      this.#stage = progress.stage;
-      this.#startedAt = now;
-      this.#startShare = share(progress);
-      this.#startPassages = progress.passages;
-    }
-    return { isNewStage, now };
+  /** Whether a new stage begins. */
+  observe(progress: BuildProgress): boolean {
+    if (progress.stage === this.#stage) return false;
+    this.#stage = progress.stage;
+    this.#startedAt = performance.now();
+    this.#startShare = share(progress);
+    this.#startPassages = progress.passages;
+    return true;
   }
 
   of(progress: BuildProgress): { passagesPerS?: number; tokensPerS?: number; msLeft?: number } {
@@ -145,13 +127,11 @@ function facts(progress: BuildProgress, pace: Pace): string {
   if (progress.stage === 'finish') return `${formatCount(passages)} passages`;
   const { passagesPerS, tokensPerS, msLeft } = pace.of(progress);
   const of = totalPassages === undefined ? '' : `/${formatCount(totalPassages)}`;
-  return [
+  return lines(
     progress.stage === 'scan' ? 'checksums' : `${formatCount(passages)}${of} passages`,
-    passagesPerS === undefined ? '' : `${formatCount(Math.round(passagesPerS))} passages/s`,
-    tokensPerS === undefined ? '' : `${formatCount(Math.round(tokensPerS))} tokens/s`,
-    shard === undefined || shards === undefined || shards < 2 ? '' : `shard ${shard}/${shards}`,
-    msLeft === undefined ? '' : `${formatDuration(msLeft)} left`,
-  ]
-    .filter((fact) => fact !== '')
-    .join(', ');
+    passagesPerS !== undefined && `${formatCount(Math.round(passagesPerS))} passages/s`,
+    tokensPerS !== undefined && `${formatCount(Math.round(tokensPerS))} tokens/s`,
+    shard !== undefined && shards !== undefined && shards > 1 && `shard ${shard}/${shards}`,
+    msLeft !== undefined && `${formatDuration(msLeft)} left`,
+  ).join(', ');
 }

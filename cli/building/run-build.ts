@@ -1,57 +1,38 @@
 import { buildForecast, type SearchForecast } from '../../evaluation/speed/search-forecast.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
+import { buildShardJob, type JobShard } from '../../indexer/building/build-shard-job.ts';
 import { planBuild } from '../../indexer/building/plan-build.ts';
-import { usageError } from '../../src/base/errors.ts';
+import { asUsage, usageError } from '../../src/base/errors.ts';
+import { type OpenEncoderOptions, openEncoder } from '../../src/encoder/open-encoder.ts';
+import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
-import { EXIT } from '../program/command.ts';
-import { parseShard } from './build-options.ts';
-import { planReport } from './build-plan.ts';
+import { shareWeights } from '../model/model-options.ts';
+import { type AnyContext, type CommandContext, EXIT, resumable } from '../program/command.ts';
+import { type BUILD_OPTIONS, parseShard } from './build-options.ts';
 import { buildProgress, type ShownProgress } from './build-progress.ts';
-import { jsonJobSummary, jsonSummary, textJobSummary, textSummary } from './build-summary.ts';
+import { jsonJobSummary, jsonSummary, planReport, textJobSummary, textSummary } from './build-summary.ts';
+import type { CORPUS_OPTIONS } from './corpus-options.ts';
 
-/** Options that `trawl index`, `trawl import` and updates have in common. */
-export interface BuildSettings {
-  readonly restart: boolean;
-  readonly plan: boolean;
-  readonly 'unique-ids': boolean;
-  readonly 'shard-rows': number | undefined;
-  readonly 'checkpoint-seconds': number;
-  readonly json: boolean;
-  readonly quiet: boolean;
-}
-
-/** Where a build prints, and the signal that stops it. */
-export interface BuildConsole {
-  readonly signal: AbortSignal;
-  readonly out: (text: string) => void;
-  readonly note: (text: string) => void;
-}
+/** What builds need of the options that `trawl index` and `trawl import` have in common. */
+type BuildContext = CommandContext<typeof BUILD_OPTIONS & Pick<typeof CORPUS_OPTIONS, 'unique-ids'>>;
 
 /** Build options that do not depend on the corpus and the model. */
-export function sharedBuildOptions(settings: BuildSettings, progress: ShownProgress, { signal, note }: BuildConsole) {
+export function sharedBuildOptions(progress: ShownProgress, { options, signal, note }: BuildContext) {
   return {
     kernel: codesEngine(note),
-    restart: settings.restart,
-    uniqueIds: settings['unique-ids'],
-    shardRows: settings['shard-rows'],
-    checkpointMs: settings['checkpoint-seconds'] * 1000,
+    restart: options.restart,
+    uniqueIds: options['unique-ids'],
+    shardRows: options['shard-rows'],
+    checkpointMs: options['checkpoint-seconds'] * 1000,
     onProgress: progress.update,
     onNote: note,
     signal,
   };
 }
 
-/**
- * The shard of `--shard i/n`.
- *
- * @throws TrawlError USAGE.
- */
-export function shardOf(
-  shard: string | undefined,
-  given: ReadonlySet<string>,
-): { index: number; of: number } | undefined {
+/** The shard of `--shard i/n`. @throws TrawlError USAGE. */
+export function shardOf(shard: string | undefined, given: ReadonlySet<string>): JobShard | undefined {
   const parsed = parseShard(shard);
   if (parsed !== undefined && given.has('shard-rows')) {
     throw usageError('--shard already sets the number of shards. Omit --shard-rows.');
@@ -60,11 +41,11 @@ export function shardOf(
 }
 
 /** Runs with a progress display, and ends the display. */
-export async function withProgress(
-  settings: BuildSettings,
+export async function withBuildProgress(
+  { options: { quiet, json } }: BuildContext,
   run: (progress: ShownProgress) => Promise<number>,
 ): Promise<number> {
-  const progress = buildProgress({ silent: settings.quiet, json: settings.json });
+  const progress = buildProgress({ silent: quiet, json });
   try {
     return await run(progress);
   } finally {
@@ -72,55 +53,65 @@ export async function withProgress(
   }
 }
 
-export interface RunBuildOptions {
-  /** The shard that this job builds; undefined: the whole index. */
-  readonly shard: { readonly index: number; readonly of: number } | undefined;
-  readonly settings: BuildSettings;
-  readonly progress: ShownProgress;
-  readonly console: BuildConsole;
-  /** Default: `buildIndex`. */
-  readonly buildWhole?: typeof buildIndex;
-}
-
-/** Plans or builds the index or one shard, and prints the result. Resolves to the exit code. */
+/**
+ * Plans or builds the index, or only `shard`, and prints the result. Resolves to the exit code.
+ *
+ * @param buildWhole builds the whole index.
+ */
 export async function runBuild(
   build: BuildOptions,
-  { shard, settings, progress, console: { out, note }, buildWhole = buildIndex }: RunBuildOptions,
+  shard: JobShard | undefined,
+  progress: ShownProgress,
+  context: BuildContext,
+  buildWhole = buildIndex,
 ): Promise<number> {
-  const print = (json: () => object, text: () => readonly string[]): number => {
-    progress.stop();
-    if (settings.json) out(JSON.stringify(json()));
-    else for (const line of text()) note(line);
-    return EXIT.ok;
-  };
-  if (settings.plan) {
+  const { options, out, note } = context;
+  if (options.plan) {
     const plan = await planBuild(build, shard);
     // A job builds one shard; searches are of the whole index.
-    const search = shard === undefined ? await buildForecast(plan, build) : null;
-    return printPlan({ plan, search }, settings, progress, out);
+    return printPlan(plan, shard === undefined ? await buildForecast(plan, build) : null, progress, context);
   }
-  if (shard !== undefined) {
+  let json: object;
+  let text: readonly string[];
+  if (shard === undefined) {
+    const summary = await buildWhole(build);
+    [json, text] = [jsonSummary(summary), textSummary(summary)];
+  } else {
     const summary = await buildShardJob({ ...build, shard });
-    return print(
-      () => jsonJobSummary(summary),
-      () => textJobSummary(summary),
-    );
+    [json, text] = [jsonJobSummary(summary), textJobSummary(summary)];
   }
-  const summary = await buildWhole(build);
-  return print(
-    () => jsonSummary(summary),
-    () => textSummary(summary),
-  );
+  progress.stop();
+  if (options.json) out(JSON.stringify(json));
+  else for (const line of text) note(line);
+  return EXIT.ok;
+}
+
+/**
+ * Opens the encoder of a build. After SIGTERM a scheduler is to start the build again, also if the encoder was not open yet.
+ *
+ * @param settings take precedence over the options.
+ * @throws TrawlError as `asUsage`; CANCELLED with `resumable`.
+ */
+export function openForBuild(
+  model: string,
+  options: Pick<OpenEncoderOptions, 'workers' | 'device' | 'precision'> & { 'share-weights'?: 'auto' | 'yes' | 'no' },
+  { signal, note }: AnyContext,
+  settings: OpenEncoderOptions,
+): Promise<TextEncoder> {
+  const { workers, device, precision, 'share-weights': shared = 'auto' } = options;
+  const given = { workers, device, shareWeights: shareWeights(shared), precision, signal, onWarning: note };
+  const opening = openEncoder(model, { ...given, ...settings });
+  return resumable(asUsage(opening), 'Stopped before the encoder was open. Run the same command again.');
 }
 
 export function printPlan(
-  { plan, search }: { readonly plan: Parameters<typeof planReport>[0]; readonly search: SearchForecast | null },
-  { json }: BuildSettings,
+  plan: Parameters<typeof planReport>[0],
+  search: SearchForecast | null,
   progress: ShownProgress,
-  out: (text: string) => void,
+  { options, out }: BuildContext,
 ): number {
   progress.stop();
-  out(json ? JSON.stringify({ ...plan, search }) : planReport(plan, search));
+  out(options.json ? JSON.stringify({ ...plan, search }) : planReport(plan, search));
   return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
 }
 

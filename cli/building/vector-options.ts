@@ -6,33 +6,26 @@ import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts'
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { METRICS } from '../../src/engine/metric.ts';
 import { VECTOR_DTYPES } from '../../src/engine/vectors/vector-segments.ts';
+import * as option from '../options/option.ts';
 
 /** Options for vectors from files. */
 export const VECTOR_FILE_OPTIONS = {
-  'vectors-format': {
-    type: 'choice',
-    choices: VECTOR_FILE_FORMATS,
-    help: 'Format of the vector files; memmap: raw values without a header. Default: recognised by the first bytes.',
-  },
-  dtype: {
-    type: 'choice',
-    choices: VECTOR_DTYPES,
-    default: 'float32',
-    help: 'Type of the values in raw vector files. Other formats record it.',
-  },
-  metric: {
-    type: 'choice',
-    choices: METRICS,
-    help: "Metric of vectors from files. Default: the model's metric. The files must not record a different one.",
-  },
-  'check-model': {
-    type: 'integer',
-    value: 'N',
-    default: 32,
-    min: 0,
-    max: 100_000,
-    help: 'Embed N random passages and compare them with their vectors from files, to check model, prefix, pooling and template. If other settings match better, the error names them. 0: no check.',
-  },
+  'vectors-format': option.choice(
+    VECTOR_FILE_FORMATS,
+    'Format of the vector files; memmap: raw values without a header. Default: recognised by the first bytes.',
+  ),
+  dtype: option.choice(
+    { choices: VECTOR_DTYPES, default: 'float32' },
+    'Type of the values in raw vector files. Other formats record it.',
+  ),
+  metric: option.choice(
+    METRICS,
+    "Metric of vectors from files. Default: the model's metric. The files must not record a different one.",
+  ),
+  'check-model': option.integer(
+    { default: 32, min: 0, max: 100_000 },
+    'Embed N random passages and compare them with their vectors from files, to check model, prefix, pooling and template. If other settings match better, the error names them. 0: no check.',
+  ),
 } as const satisfies OptionTable;
 
 /** @throws TrawlError USAGE for options that apply only to vectors from files. */

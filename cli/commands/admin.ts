@@ -5,68 +5,51 @@ import { rolloutProbe } from '../../training/rollout/rollout-probe.ts';
 import { RolloutServer } from '../../training/rollout/rollout-server.ts';
 import { readApiKey } from '../options/api-key.ts';
 import { actionOf, requiredOption } from '../options/checks.ts';
-import { shareOption } from '../options/numbers.ts';
+import { gatesOption } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
 const ACTIONS = ['rollout'] as const;
 
 const options = {
-  index: { type: 'string', value: 'NAME', help: 'The index, by its name on the servers. Required.' },
-  to: {
-    type: 'string',
-    value: 'FOLDER',
-    help: 'The folder to open, as the servers see it. A restarted server opens the folder of its command line, so a link there is better. Default: that folder of each server.',
-  },
-  back: {
-    type: 'flag',
-    help: 'Go back to the generation that the servers had open before the current one, or to --generation, which is required if they went back before.',
-  },
-  generation: {
-    type: 'string',
-    value: 'HASH',
-    help: 'The generation to expect, else nothing is swapped. With --back: that to go back to, if the servers do not agree on one.',
-  },
-  eval: {
-    type: 'string',
-    value: 'PATH',
-    help: 'Questions (as for trawl eval) that a swapped server must answer. With gold_ids or --qrels their recall@k is measured, before and after; without, only --max-changed and --max-replaced limit the answers, and none may become empty.',
-  },
-  qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
+  index: option.text('NAME', 'The index, by its name on the servers. Required.'),
+  to: option.text(
+    'FOLDER',
+    'The folder to open, as the servers see it. A restarted server opens the folder of its command line, so a link there is better. Default: that folder of each server.',
+  ),
+  back: option.flag(
+    'Go back to the generation that the servers had open before the current one, or to --generation, which is required if they went back before.',
+  ),
+  generation: option.text(
+    'HASH',
+    'The generation to expect, else nothing is swapped. With --back: that to go back to, if the servers do not agree on one.',
+  ),
+  eval: option.text(
+    'PATH',
+    'Questions (as for trawl eval) that a swapped server must answer. With gold_ids or --qrels their recall@k is measured, before and after; without, only --max-changed and --max-replaced limit the answers, and none may become empty.',
+  ),
+  qrels: option.text('FILE', 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.'),
   'query-form': QUERY_FORM_OPTION,
-  'recall-k': { type: 'integer', min: 1, max: 1000, default: 10, help: 'The k of the recall that is checked.' },
-  'min-recall': { type: 'string', value: 'R', help: 'Take the servers back if recall@k is below this, from 0 to 1.' },
-  'max-recall-drop': {
-    type: 'string',
-    value: 'R',
-    default: '0',
-    help: 'Take the servers back if recall@k is further than this below that of the index before. 1: any is accepted.',
-  },
-  'changed-k': { type: 'integer', min: 1, max: 1000, default: 3, help: 'Passages of an answer that are compared.' },
-  'max-changed': {
-    type: 'string',
-    value: 'SHARE',
-    help: 'Take the servers back if more than this share of the answers has other passages among the first --changed-k.',
-  },
-  'max-replaced': {
-    type: 'string',
-    value: 'SHARE',
-    help: 'Take the servers back if more than this share of the first --changed-k passages are others.',
-  },
-  stay: {
-    type: 'flag',
-    help: 'At a failure only stop: leave the servers that were swapped before it with the new index.',
-  },
-  'one-way': {
-    type: 'flag',
-    help: 'Also swap where the old index cannot be opened again, because the new one took its folder.',
-  },
-  'dry-run': { type: 'flag', help: 'Change nothing; ask the servers, and print what each would open.' },
-  'key-file': {
-    type: 'string',
-    value: 'FILE',
-    help: 'File with an API key of the scope admin. Default: the variable TRAWL_ADMIN_KEY.',
-  },
+  'recall-k': option.integer({ min: 1, max: 1000, default: 10 }, 'The k of the recall that is checked.'),
+  'min-recall': option.text('R', 'Take the servers back if recall@k is below this, from 0 to 1.'),
+  'max-recall-drop': option.text(
+    { value: 'R', default: '0' },
+    'Take the servers back if recall@k is more than R below the index before. 1 accepts any loss.',
+  ),
+  'changed-k': option.integer({ min: 1, max: 1000, default: 3 }, 'Passages of an answer that are compared.'),
+  'max-changed': option.text(
+    'SHARE',
+    'Take the servers back if more than this share of the answers has other passages among the first --changed-k.',
+  ),
+  'max-replaced': option.text(
+    'SHARE',
+    'Take the servers back if more than this share of the first --changed-k passages are others.',
+  ),
+  stay: option.flag('At a failure only stop: leave the servers that were swapped before it with the new index.'),
+  'one-way': option.flag('Also swap where the old index cannot be opened again, because the new one took its folder.'),
+  'dry-run': option.flag('Change nothing; ask the servers, and print what each would open.'),
+  'key-file': option.text('FILE', 'File with an API key of the scope admin. Default: the variable TRAWL_ADMIN_KEY.'),
 } as const satisfies OptionTable;
 
 type Context = CommandContext<typeof options>;
@@ -87,7 +70,6 @@ export const adminCommand = defineCommand({
     usage: '<action> <url...>',
     help: { action: 'rollout', 'url...': 'The servers: http://HOST:PORT.' },
     words: ACTIONS,
-    min: 2,
     max: 1000,
   },
   options,
@@ -104,7 +86,7 @@ export const adminCommand = defineCommand({
     const { back, to, generation } = options;
     const index = requiredOption('index', options.index, 'the name of the index on the servers');
     if (back && to !== undefined) throw usageError('--back finds the folders itself; --to cannot be given, too.');
-    const apiKey = readApiKey(options['key-file'], { option: '--key-file', variable: 'TRAWL_ADMIN_KEY' });
+    const apiKey = readApiKey(options['key-file'], { variable: 'TRAWL_ADMIN_KEY' });
     const servers = urls.map((url) => new RolloutServer(url, index, apiKey));
     const repeated = servers.find(({ url }, i) => servers.findIndex((other) => other.url === url) < i);
     if (repeated !== undefined) throw usageError(`${repeated.url} is given twice.`);
@@ -140,12 +122,7 @@ async function probeOf({ options, given, signal }: Context) {
     form: options['query-form'],
     recallK: options['recall-k'],
     changedK: options['changed-k'],
-    gates: {
-      minRecall: shareOption(options, 'min-recall'),
-      maxRecallDrop: shareOption(options, 'max-recall-drop')!,
-      maxChanged: shareOption(options, 'max-changed'),
-      maxReplaced: shareOption(options, 'max-replaced'),
-    },
+    gates: gatesOption(options),
     isRecallDropGiven: given.has('max-recall-drop'),
     signal,
   });
@@ -178,11 +155,9 @@ function linesOf({ state, generation, servers }: RolloutReport): string[] {
       [
         `${url}: ${state}, before ${before ?? 'none'}${from === null ? '' : ` in ${from}`}; ${folder}`,
         seconds === null ? '' : `${seconds} s`,
-        figures === null
-          ? ''
-          : Object.entries(figures)
-              .map(([name, value]) => `${name} ${value === null ? 'unknown' : value.toFixed(4)}`)
-              .join(', '),
+        Object.entries(figures ?? {})
+          .map(([name, value]) => `${name} ${value === null ? 'unknown' : value.toFixed(4)}`)
+          .join(', '),
         problem ?? '',
       ]
         .filter((part) => part !== '')

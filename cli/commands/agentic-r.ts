@@ -48,7 +48,6 @@ export const agenticRCommand = defineCommand({
     },
     words: Object.keys(ACTIONS),
     min: 1,
-    max: 3,
   },
   options,
   examples: [

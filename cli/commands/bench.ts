@@ -1,14 +1,18 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BASELINE_CASES, installBaselines } from '../../bench/baselines.ts';
+import { corpusPaths } from '../../bench/lexical/lexical-corpora.ts';
+import { readSentences, writeCorpusFile } from '../../bench/lexical/make-corpus.ts';
 import { installLucene } from '../../bench/lucene.ts';
-import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { cacheFolder } from '../../src/base/options/environment.ts';
+import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
-import { checkBenchOptions, runBench } from '../bench/bench-cases.ts';
+import { BENCH_CASES, checkBenchOptions } from '../bench/bench-cases.ts';
 import { BENCH_OPTIONS } from '../bench/bench-options.ts';
 import { parseNames } from '../bench/bench-values.ts';
-import { makeCorpus } from '../bench/make-corpus.ts';
 import { requireWritable, writeOutputFile } from '../output/output-file.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
@@ -17,7 +21,7 @@ export const benchCommand = defineCommand({
   summary: 'measure search, encoder, index build, server and BM25 against other programs',
   description:
     '`trawl bench all` runs the cases flat, embed, index and serve at one of three sizes, and measures recall, latency and memory ' +
-    'from vectors and from questions beside FAISS, usearch, Lucene, bm25s and a server like that of Search-R1. It writes one HTML page ' +
+    "from vectors and from questions beside FAISS, usearch, Lucene, bm25s and a server like Search-R1's. It writes one HTML page " +
     'and its figures as JSON. The same command resumes a run that was stopped.\n\n' +
     '`trawl bench flat` times exact top-k search over synthetic vectors with the distribution of real ones, or over a FAISS ' +
     'file. It alternates with the baselines on the same rows, queries and threads, takes the median of several runs after a ' +
@@ -49,8 +53,6 @@ export const benchCommand = defineCommand({
       case: 'all (a report), flat (search), bulk (many queries), embed (encoder), products (operators of onnxruntime), index (build), serve (server), bm25, filter, modes or triage; baselines installs the programs to compare with, make-corpus generates passages.',
       for: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers), serve (a FastAPI server) or bm25 (Lucene, bm25s). With make-corpus: the file to write.',
     },
-    min: 1,
-    max: 2,
   },
   options: BENCH_OPTIONS,
   examples: [
@@ -77,7 +79,7 @@ export const benchCommand = defineCommand({
       return EXIT.ok;
     }
     if (name === 'make-corpus') {
-      await makeCorpus(second, { ...options, signal });
+      await makeCorpus(second, options, signal);
       out(
         options.json ? JSON.stringify({ corpus: second, rows: options.rows }) : `${options.rows} passages in ${second}`,
       );
@@ -95,7 +97,7 @@ export const benchCommand = defineCommand({
       const { python, runs, seed } = options;
       const threads = options.threads ?? availableCores();
       const common = { threads, runs, seed, cache, scratch, python, signal, note };
-      const { result, records, text, writes, problems = [] } = await runBench(name, options, common);
+      const { result, records, text, writes, problems = [] } = await BENCH_CASES[name](options, common);
       if (options.out !== undefined && writes !== true)
         await writeOutputFile(options.out, [`${JSON.stringify(result, null, 2)}\n`]);
       out(options.json ? JSON.stringify(records) : text());
@@ -106,3 +108,15 @@ export const benchCommand = defineCommand({
     }
   },
 });
+
+/**
+ * Writes generated passages (bench/bm25.md, "Generated passages") to a new file.
+ *
+ * @throws TrawlError USAGE if the file is missing or exists, or the corpus has no sentences.
+ */
+async function makeCorpus(path: string | undefined, options: OptionValues<typeof BENCH_OPTIONS>, signal: AbortSignal) {
+  if (path === undefined) throw usageError('`trawl bench make-corpus` needs the file to write as second word.');
+  if (existsSync(path)) throw usageError(`${path} exists already. Remove it or name another file.`);
+  const source = await readSentences(corpusPaths(options), signal);
+  await writeCorpusFile(path, source, { ...options, signal });
+}

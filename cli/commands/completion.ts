@@ -24,8 +24,6 @@ export const completionCommand = defineCommand({
     usage: '<shell>',
     help: { shell: 'bash, zsh or fish.' },
     words: Object.keys(SHELLS),
-    min: 1,
-    max: 1,
   },
   options: {},
   examples: [

@@ -1,10 +1,11 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { cacheFolder } from '../../src/base/options/environment.ts';
 import { packageRoot, packageVersion } from '../../src/base/package-root.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { onnxruntimeProblem } from '../../src/encoder/inference/onnxruntime.ts';
+import * as option from '../options/option.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 const SAMPLE = join(packageRoot, 'corpus', 'sample');
@@ -18,20 +19,18 @@ export const demoCommand = defineCommand({
   description:
     'Builds the index of the sample corpus that comes with Trawl (270 passages, with the small bundled encoder and BM25; a few ' +
     'seconds) if it is not there, and serves it with a search page. Nothing is downloaded. Ctrl-C stops the server. ' +
-    'Its own options may come from the configuration file and the environment; those of `trawl index` and `trawl serve` there do not count.',
-  positionals: { usage: '', help: {}, min: 0, max: 0 },
+    'Its own options may come from the configuration file and the environment; options of `trawl index` and `trawl serve` there do not count.',
+  positionals: { usage: '', help: {} },
   options: {
-    out: {
-      type: 'string',
-      value: 'DIR',
-      help: "Folder of the index. Default: demo/VERSION in trawl's folder of the user's cache (~/.cache/trawl, or $XDG_CACHE_HOME/trawl).",
-    },
-    port: { type: 'integer', min: 0, max: 65_535, default: 8000, help: 'Port to listen on. 0 chooses a free one.' },
-    host: {
-      type: 'string',
-      default: '127.0.0.1',
-      help: 'Address to listen on. 0.0.0.0 listens on every network of this machine.',
-    },
+    out: option.text(
+      'DIR',
+      "Folder of the index. Default: demo/VERSION in trawl's folder of the user's cache (~/.cache/trawl, or $XDG_CACHE_HOME/trawl).",
+    ),
+    port: option.integer({ min: 0, max: 65_535, default: 8000 }, 'Port to listen on. 0 chooses a free one.'),
+    host: option.text(
+      { default: '127.0.0.1' },
+      'Address to listen on. 0.0.0.0 listens on every network of this machine.',
+    ),
   },
   examples: ['trawl demo', 'trawl demo --port 8123'],
   async run({ options, note, signal, program }) {
@@ -42,7 +41,7 @@ export const demoCommand = defineCommand({
     if (withoutVectors !== undefined) note(`Without vectors: ${withoutVectors}\n`);
     const modes = withoutVectors === undefined ? [...VECTORS, ...WORDS] : WORDS;
     const build = [join(SAMPLE, 'passages.jsonl'), '--out', index, ...modes, '--if-changed', '--no-json', ...quiet];
-    // The result of the command is what the server prints, so that of the build is a note.
+    // Stdout is for what the server prints, so the result of the build is a note.
     const built = await program.run('index', build, {
       jsonErrors: options.json,
       argumentsOnly: true,
@@ -56,8 +55,8 @@ export const demoCommand = defineCommand({
   },
 });
 
-// In a checkout, npx starts the program.
-const PROGRAM = existsSync(join(packageRoot, 'tsconfig.json')) ? 'npx trawl' : 'trawl';
+// A checkout's own program, not npx: the process that the shell starts is then the server, so SIGHUP reloads it.
+const PROGRAM = existsSync(join(packageRoot, 'tsconfig.json')) ? 'bin/trawl' : 'trawl';
 
 const NEXT = `Questions to try are in ${join(SAMPLE, 'questions.jsonl')}. An index of your own passages:
   ${PROGRAM} index FILE.jsonl --out indexes/mine

@@ -5,7 +5,7 @@ import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { availableCores } from '../../src/base/system/cores.ts';
 import { availableMemory, memoryLimit } from '../../src/base/system/memory.ts';
-import { type CudaFacts, cudaFacts } from '../../src/encoder/inference/cuda-libraries.ts';
+import { cudaFacts } from '../../src/encoder/inference/cuda-libraries.ts';
 import { onnxruntimeFacts } from '../../src/encoder/inference/onnx-session.ts';
 import { onnxruntimeProblem } from '../../src/encoder/inference/onnxruntime.ts';
 import { listModels } from '../../src/encoder/model/model-location.ts';
@@ -15,6 +15,7 @@ import { cudaLibrary, type NativeGpus } from '../../src/engine/native/search-fun
 import { sqliteVersion } from '../../src/index/passages/passage-file.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 import { milvusFacts, milvusLines } from '../stores/doctor-milvus.ts';
 import { openSearchFacts, openSearchLines } from '../stores/doctor-opensearch.ts';
@@ -47,79 +48,53 @@ export const doctorCommand = defineCommand({
       address:
         'An index in Milvus or OpenSearch: milvus://HOST:PORT/DATABASE/COLLECTION, opensearch://HOST:PORT/INDEX.',
     },
-    min: 0,
-    max: 1,
   },
   options: {},
   examples: ['trawl doctor', 'trawl doctor --json', 'trawl doctor milvus://localhost:19530/default/wiki18'],
   async run({ options, positionals, out }) {
-    const store = positionals[0] === undefined ? undefined : await storeFacts(positionals[0]);
-    const problem = onnxruntimeProblem();
-    const onnxruntime = problem === undefined ? onnxruntimeFacts() : { version: null, providers: [] };
-    const facts = {
-      trawl: packageVersion,
-      node: process.version,
-      platform: `${process.platform} ${process.arch}`,
-      processor: cpus()[0]?.model ?? 'unknown',
-      instructionSets: instructionSets(),
-      cores: availableCores(),
-      memoryBytes: memoryLimit(),
-      freeMemoryBytes: availableMemory(),
-      onnxruntime: onnxruntime.version,
-      onnxruntimeProblem: problem,
-      executionProviders: onnxruntime.providers,
-      cuda: cudaFacts(),
-      sqlite: sqliteVersion(),
-      search: searchEngine(),
-      bfloat16: encoderSets('bfloat16'),
-      int8: encoderSets('int8'),
-      models: listModels(),
-    };
-    if (options.json) out(JSON.stringify({ ...facts, ...store?.json }));
-    else out([report(facts), ...(store?.lines ?? [])].join('\n'));
-    return store === undefined || store.isReady ? EXIT.ok : EXIT.problems;
+    const [address = ''] = positionals;
+    if (positionals.length > 0 && !isPublishedAddress(address)) {
+      throw usageError('trawl doctor takes an address in Milvus or OpenSearch: milvus://… or opensearch://….');
+    }
+    const opensearch = isOpenSearchAddress(address) ? await openSearchFacts(address) : undefined;
+    const milvus = isMilvusAddress(address) ? await milvusFacts(address) : undefined;
+    const facts = machineFacts();
+    if (options.json) out(JSON.stringify({ ...facts, opensearch, milvus }));
+    else {
+      const ofStore = [...(opensearch ? openSearchLines(opensearch) : []), ...(milvus ? milvusLines(milvus) : [])];
+      out([...report(facts), ...ofStore].join('\n'));
+    }
+    return (opensearch ?? milvus)?.problems.length ? EXIT.problems : EXIT.ok;
   },
 });
 
-/** What a store has of an index. */
-async function storeFacts(
-  address: string,
-): Promise<{ readonly json: object; readonly lines: readonly string[]; readonly isReady: boolean }> {
-  if (isOpenSearchAddress(address)) {
-    const opensearch = await openSearchFacts(address);
-    return { json: { opensearch }, lines: openSearchLines(opensearch), isReady: opensearch.problems.length === 0 };
-  }
-  if (!isMilvusAddress(address)) {
-    throw usageError('trawl doctor takes an address in Milvus or OpenSearch: milvus://… or opensearch://….');
-  }
-  const milvus = await milvusFacts(address);
-  return { json: { milvus }, lines: milvusLines(milvus), isReady: milvus.problems.length === 0 };
+function machineFacts() {
+  const problem = onnxruntimeProblem();
+  const onnxruntime = problem === undefined ? onnxruntimeFacts() : { version: null, providers: [] };
+  return {
+    trawl: packageVersion,
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+    processor: cpus()[0]?.model ?? 'unknown',
+    instructionSets: instructionSets(),
+    cores: availableCores(),
+    memoryBytes: memoryLimit(),
+    freeMemoryBytes: availableMemory(),
+    /** Null if it cannot be loaded, for the reason of `onnxruntimeProblem`. */
+    onnxruntime: onnxruntime.version,
+    onnxruntimeProblem: problem,
+    executionProviders: onnxruntime.providers,
+    cuda: cudaFacts(),
+    sqlite: sqliteVersion(),
+    search: searchEngine(),
+    /** Instruction sets of the encoder in bfloat16 and in int8; empty without the native engine. */
+    bfloat16: encoderSets('bfloat16'),
+    int8: encoderSets('int8'),
+    models: listModels(),
+  };
 }
 
-interface Facts {
-  readonly trawl: string;
-  readonly node: string;
-  readonly platform: string;
-  readonly processor: string;
-  readonly instructionSets: readonly string[];
-  readonly cores: number;
-  readonly memoryBytes: number;
-  readonly freeMemoryBytes: number;
-  /** null: it cannot be loaded, for the reason of `onnxruntimeProblem`. */
-  readonly onnxruntime: string | null;
-  readonly onnxruntimeProblem?: string;
-  readonly executionProviders: readonly string[];
-  readonly cuda: CudaFacts;
-  readonly sqlite: string;
-  readonly search: SearchEngine;
-  /** Instruction sets of the encoder in bfloat16; empty without the native engine. */
-  readonly bfloat16: readonly InstructionSet[];
-  /** Those of the encoder in int8. */
-  readonly int8: readonly InstructionSet[];
-  readonly models: readonly string[];
-}
-
-function report(facts: Facts): string {
+function report(facts: ReturnType<typeof machineFacts>): string[] {
   return [
     `trawl           ${facts.trawl} on Node.js ${facts.node}, ${facts.platform}`,
     `processor       ${facts.processor}, ${formatNumberOf(facts.cores, 'core')} for this process`,
@@ -134,7 +109,7 @@ function report(facts: Facts): string {
     `  CUDA          ${facts.cuda.installed ? '' : 'no: '}${facts.cuda.reason}`,
     `SQLite          ${facts.sqlite}`,
     `models          ${facts.models.join(', ') || 'none: add one with `trawl model add`'}`,
-  ].join('\n');
+  ];
 }
 
 /** The notable instruction sets of the processor; empty on systems other than Linux. */
@@ -148,25 +123,12 @@ function instructionSets(): string[] {
   }
 }
 
-type SearchEngine =
-  | {
-      readonly engine: 'native';
-      readonly isa: string;
-      readonly chosenIsas: ChosenIsas;
-      readonly threads: number;
-      readonly origin: string;
-      readonly instructionSets: readonly InstructionSet[];
-      /** GPUs for searches; a text says why there are none. */
-      readonly gpus: NativeGpus | string;
-    }
-  | { readonly engine: 'reference'; readonly reason: string };
-
-function searchEngine(): SearchEngine {
+function searchEngine() {
   const loaded = loadKernel();
-  if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
+  if (!loaded.ok) return { engine: 'reference' as const, reason: loaded.reason };
   const { kernel } = loaded;
   return {
-    engine: 'native',
+    engine: 'native' as const,
     isa: kernel.isa,
     chosenIsas: kernel.chosenIsas(kernel.namedIsa),
     threads: kernel.threads(),
@@ -176,6 +138,7 @@ function searchEngine(): SearchEngine {
   };
 }
 
+/** GPUs for searches; a text says why there are none. */
 function gpusOf(kernel: Kernel): NativeGpus | string {
   try {
     return kernel.gpus(cudaLibrary());
@@ -210,10 +173,11 @@ export function encoderLines(precision: EnginePrecision, sets: readonly Instruct
   }
   // The engine times both when it opens the first encoder.
   const used = fastest.name === 'amx' ? 'amx, or avx512-vnni where that is faster' : fastest.name;
-  return [
-    `${precision.padEnd(16)}models in ${precision} use ${used}`,
-    ...sets.map(({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`),
-  ];
+  return [`${precision.padEnd(16)}models in ${precision} use ${used}`, ...sets.map(setLine)];
+}
+
+function setLine({ name, available, reason }: InstructionSet): string {
+  return `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`;
 }
 
 /** Nothing where one instruction set is the fastest for every number of queries. */
@@ -223,7 +187,7 @@ export function chosenLines({ few, many, codesFrom, prefiltersFrom }: ChosenIsas
   return [`                ${few}; ${many} over codes ${from(codesFrom)}, over prefilters ${from(prefiltersFrom)}`];
 }
 
-function searchLines(search: SearchEngine): string[] {
+function searchLines(search: ReturnType<typeof searchEngine>): string[] {
   if (search.engine === 'reference') {
     return [
       `search          in TypeScript: exact but slow, because the native engine is missing (${search.reason})`,
@@ -233,9 +197,7 @@ function searchLines(search: SearchEngine): string[] {
   return [
     `search          native, ${search.origin}, ${search.isa}, ${formatNumberOf(search.threads, 'thread')}`,
     ...chosenLines(search.chosenIsas),
-    ...search.instructionSets.map(
-      ({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`,
-    ),
+    ...search.instructionSets.map(setLine),
     ...gpuLines(search.gpus),
   ];
 }

@@ -1,25 +1,24 @@
-import { BEIR_SPLITS } from '../../evaluation/beir-folder.ts';
-import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
+import { checkFilesApart } from '../../evaluation/bulk-search/check-files-apart.ts';
 import type { Metrics } from '../../evaluation/evaluate-run.ts';
-import { goldIds, type JudgedQuestions, readJudgedQuestions } from '../../evaluation/judged-questions.ts';
+import { isFolder } from '../../evaluation/question-entries.ts';
+import { BEIR_SPLITS, goldIds, type QuestionSet, readJudgedQuestions } from '../../evaluation/question-set.ts';
 import { comparisonHtml } from '../../evaluation/report/comparison-html.ts';
+import { checkTrecField, formatTrecRun } from '../../evaluation/run.ts';
 import { type ComparisonInput, checkBy, compareSystems } from '../../evaluation/systems/comparison.ts';
 import {
+  answeredByAll,
   type EvalContext,
   evaluationJson,
   hasMeasured,
   type MeasuredSystem,
   measureSystem,
   perQuestionLines,
-} from '../../evaluation/systems/measured-system.ts';
-import { answeredByAll, type SearchedSystem } from '../../evaluation/systems/searched-system.ts';
-import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
-import { isFolder } from '../../evaluation/whole-file.ts';
+} from '../../evaluation/systems/searched-system.ts';
 import { usageError } from '../../src/base/errors.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
+import { PartialFile } from '../../src/base/system/partial-file.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
-import { openRecords } from '../../training/trajectories/open-trajectories.ts';
 import { readTrajectories } from '../../training/trajectories/read-trajectories.ts';
+import { openRecords } from '../../training/trajectories/recorded-trajectories.ts';
 import { reportText } from '../../training/trajectories/report/report-text.ts';
 import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import type { Trajectory } from '../../training/trajectories/trajectory.ts';
@@ -38,9 +37,10 @@ import {
   UNUSED_OPTIONS,
 } from '../eval/systems.ts';
 import { FURTHER_INDEX_OPTION } from '../open/open-reranked.ts';
-import { refuseOptions, requiredOption } from '../options/checks.ts';
+import { namedFiles, refuseOptions, requiredOption } from '../options/checks.ts';
 import { filterOption } from '../options/filter-option.ts';
 import { parseCutoffs } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 import { writeOutputFile } from '../output/output-file.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
@@ -71,89 +71,67 @@ export const evalCommand = defineCommand({
       index:
         'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…); or a TREC run, whose results are measured. Omitted with --url.',
     },
-    min: 0,
-    max: 1,
   },
   options: {
-    queries: {
-      type: 'string',
-      value: 'FILE|DIR',
-      help:
-        'Questions as JSON lines: {"id", "question", "query"?, "queries"?, "history_queries"?, "gold_ids"?, "gold_titles"?, "golden_answers"?, "type"?}; ' +
+    queries: option.text(
+      'FILE|DIR',
+      'Questions as JSON lines: {"id", "question", "query"?, "queries"?, "history_queries"?, "gold_ids"?, "gold_titles"?, "golden_answers"?, "type"?}; ' +
         'or the files of FlashRAG, HotpotQA, 2WikiMultihopQA, MuSiQue, KILT, NQ-open, TriviaQA, PopQA, Bamboogle, DPR, TREC topics, and ' +
         'folders of BEIR (docs/evaluation.md). Required.',
-    },
-    url: {
-      type: 'string',
-      value: 'URL',
-      help: 'In place of an index: the URL of a running server, of any project whose dialect Trawl knows (--dialect). Measures the latency, too.',
-    },
+    ),
+    url: option.text(
+      'URL',
+      'In place of an index: the URL of a running server, of any project whose dialect Trawl knows (--dialect). Measures the latency, too.',
+    ),
     index: FURTHER_INDEX_OPTION,
-    trajectories: {
-      type: 'list',
-      value: 'FILE',
-      help: "Search for what agents searched for: trajectories as Agentic-R's step 1 writes them (intermediate_data.json). Each trajectory counts as one question with several queries; adds what would have been shown by turn. Repeat the option for several files.",
-    },
-    records: {
-      type: 'list',
-      value: 'FILE',
-      help: 'The same from records of `trawl serve --record`, with their rotated files. Repeat the option for several files.',
-    },
-    qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
-    split: {
-      type: 'choice',
-      choices: BEIR_SPLITS,
-      help: 'Which judgements of a BEIR folder: those of qrels/test.tsv, dev.tsv or train.tsv. Default: the first of them that the folder has. MS MARCO is reported on dev.',
-    },
-    cutoffs: {
-      type: 'string',
-      value: 'K,K,…',
-      default: '1,5,10',
-      help: 'The values of k. The largest is the number of passages retrieved per question.',
-    },
-    'ignore-identical-ids': {
-      type: 'choice',
-      choices: ['yes', 'no'],
-      value: 'yes|no',
-      help: "Drop the passage that has the question's own id from its results, as BEIR's evaluation does: queries of ArguAna and Quora are passages of the corpus. Default: yes for a folder of BEIR, else no.",
-    },
-    compare: {
-      type: 'list',
-      value: '[NAME=]SYSTEM',
-      help: "A system to compare with the first, over the same questions: an index directory, a TREC run, the URL of a server, or the first index with other options. PLACE?option=value&option=value sets options of a search for this system alone, such as '?mode=bm25' or 'int8=indexes/wiki?precision=int8'. Repeat the option for several.",
-    },
-    by: {
-      type: 'string',
-      value: 'METRIC',
-      help: 'With --compare: the metric by which the questions that changed are chosen, such as ndcg@10. Default: recall, else title_recall, else answer_hit, at the largest cutoff.',
-    },
-    examples: {
-      type: 'integer',
-      min: 0,
-      max: 10_000,
-      default: 5,
-      help: 'With --compare: number of changed questions shown for each system, with the passages of both side by side.',
-    },
-    html: {
-      type: 'string',
-      value: 'FILE',
-      help: 'With --compare: also write the report as an HTML page, which loads nothing. An existing file is replaced.',
-    },
+    trajectories: option.list(
+      'FILE',
+      "Search for what agents searched for: trajectories as Agentic-R's step 1 writes them (intermediate_data.json). Each trajectory counts as one question with several queries; adds what would have been shown by turn. Repeat the option for several files.",
+    ),
+    records: option.list(
+      'FILE',
+      'The same from records of `trawl serve --record`, with their rotated files. Repeat the option for several files.',
+    ),
+    qrels: option.text('FILE', 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.'),
+    split: option.choice(
+      BEIR_SPLITS,
+      'Which judgements of a BEIR folder: qrels/test.tsv, dev.tsv or train.tsv. Default: the first of them that the folder has. MS MARCO is reported on dev.',
+    ),
+    cutoffs: option.text(
+      { value: 'K,K,…', default: '1,5,10' },
+      'The values of k. The largest is the number of passages retrieved per question.',
+    ),
+    'ignore-identical-ids': option.choice(
+      { choices: ['yes', 'no'], value: 'yes|no' },
+      "Drop the passage that has the question's own id from its results, as BEIR's evaluation does: queries of ArguAna and Quora are passages of the corpus. Default: yes for a folder of BEIR, else no.",
+    ),
+    compare: option.list(
+      '[NAME=]SYSTEM',
+      "A system to compare with the first, over the same questions: an index directory, a TREC run, the URL of a server, or the first index with other options. PLACE?option=value&option=value sets options of a search for this system alone, such as '?mode=bm25' or 'int8=indexes/wiki?precision=int8'. Repeat the option for several.",
+    ),
+    by: option.text(
+      'METRIC',
+      'With --compare: the metric by which the questions that changed are chosen, such as ndcg@10. Default: recall, else title_recall, else answer_hit, at the largest cutoff.',
+    ),
+    examples: option.integer(
+      { min: 0, max: 10_000, default: 5 },
+      'With --compare: number of changed questions shown for each system, with the passages of both side by side.',
+    ),
+    html: option.text(
+      'FILE',
+      'With --compare: also write the report as an HTML page, which loads nothing. An existing file is replaced.',
+    ),
     ...SYSTEM_OPTIONS,
-    seed: {
-      type: 'integer',
-      min: 0,
-      max: 2 ** 31 - 1,
-      default: 1,
-      help: 'Seed of the random draws of intervals and p-values.',
-    },
-    'per-question': {
-      type: 'string',
-      value: 'FILE',
-      help: 'Also write the metrics of each question as JSON lines: {"id", "question"? (of a trajectory), "system"? (with --compare), "metrics"}. An existing file is replaced.',
-    },
-    run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
-    tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
+    seed: option.integer(
+      { min: 0, max: 2 ** 31 - 1, default: 1 },
+      'Seed of the random draws of intervals and p-values.',
+    ),
+    'per-question': option.text(
+      'FILE',
+      'Also write the metrics of each question as JSON lines: {"id", "question"? (of a trajectory), "system"? (with --compare), "metrics"}. An existing file is replaced.',
+    ),
+    run: option.text('FILE', 'Also write the results as a TREC run.'),
+    tag: option.text({ default: 'trawl' }, 'Name of the run in the file of --run.'),
   },
   examples: [
     'trawl eval indexes/sample --queries corpus/sample/questions.jsonl',
@@ -174,7 +152,8 @@ export const evalCommand = defineCommand({
     filterOption(options.filter);
     const specs = systemsOf(positionals[0], options, given);
     const comparing = specs.length > 1;
-    checkCompareOptions(given, comparing);
+    if (comparing) refuseOptions(given, ['run', 'tag'], 'with --compare: write the run of each system by itself');
+    else refuseOptions(given, ['html', 'by', 'examples'], 'without --compare SYSTEM');
     checkFilesApart(
       namedFiles(options, ['run', 'html', 'per-question']),
       namedFiles(options, ['queries', 'qrels', 'trajectories', 'records']),
@@ -190,11 +169,11 @@ export const evalCommand = defineCommand({
       checkTrecField('tag', options.tag);
       for (const { id } of questions) checkTrecField('query id', id);
     }
-    const page = options.html === undefined ? undefined : await LineOutput.create(options.html, true);
+    const page = options.html === undefined ? undefined : await PartialFile.create(options.html, true);
     const each = options['per-question'];
-    let lines: LineOutput | undefined;
+    let lines: PartialFile | undefined;
     try {
-      if (each !== undefined) lines = await LineOutput.create(each, true);
+      if (each !== undefined) lines = await PartialFile.create(each, true);
       const k = Math.max(...cutoffs);
       const questionOf = (id: string): string => agents?.questionIds.get(id) ?? id;
       const ignoring = options['ignore-identical-ids'] ?? ((await isFolder(queries)) ? 'yes' : 'no');
@@ -215,12 +194,16 @@ export const evalCommand = defineCommand({
         for (const line of perQuestionLines(measured, context)) await lines.write(line);
         await lines.publish();
       }
-      const coverage = await coverages(searched, agents, Math.max(...cutoffs));
-      const results = { measured, set, coverage, context };
+      const coverage: Coverage[] = [];
+      for (const system of searched) {
+        if (agents === undefined || system.lists === undefined) continue;
+        coverage.push({ name: system.name, ...(await coverageOf(system, agents, k)) });
+      }
       if (comparing) {
-        await printComparison(results, cutoffs, page, { options, out });
+        const input = { questions, judgements, by: options.by, examples: options.examples, cutoffs, context };
+        out(await reportComparison(measured, input, coverage, page, options.json));
         if (options.html !== undefined) note(`${options.html}: the report as a page`);
-      } else printEvaluation(results, { options, out });
+      } else out(reportEvaluation(measured[0]!, context, coverage[0], options.json));
       for (const text of [...set.notes, ...measured.flatMap(({ notes }) => notes)]) note(text);
       if (!measured.some((each) => hasMeasured(each.evaluation))) {
         note(
@@ -232,7 +215,6 @@ export const evalCommand = defineCommand({
       }
       for (const { system, evaluation } of measured) {
         const { judged, titleJudged, means } = evaluation;
-        const k = Math.max(...cutoffs);
         const name = comparing ? `${system.name}: ` : '';
         if (judged > 0 && !foundAny(means, ['mrr', `recall@${k}`, `union_recall@${k}`]))
           note(`${name}No search found a judged passage.`);
@@ -249,58 +231,40 @@ export const evalCommand = defineCommand({
   },
 });
 
-interface Results {
-  /** The first is the one of the command line. */
-  readonly measured: readonly MeasuredSystem[];
-  readonly set: Pick<JudgedQuestions, 'questions' | 'judgements'>;
-  readonly coverage: readonly ({ readonly name: string } & TrajectoryReport)[];
-  readonly context: EvalContext;
-}
+/** What agents would have been shown by a system. */
+type Coverage = { readonly name: string } & TrajectoryReport;
 
-interface Printing<Options> {
-  readonly options: Options & { readonly json: boolean };
-  out(text: string): void;
-}
-
-/** Prints the comparison, and writes it as a page if one was asked for. */
-async function printComparison(
-  { measured, set: { questions, judgements }, coverage, context }: Results,
-  cutoffs: readonly number[],
-  page: LineOutput | undefined,
-  { options: { by, examples, json }, out }: Printing<Pick<ComparisonInput, 'by' | 'examples'>>,
-): Promise<void> {
-  const report = compareSystems(measured, { questions, judgements, by, examples, cutoffs, context });
-  const counts = countLine(measured[0]!.evaluation, context);
+/** The comparison as text or JSON. Writes it as a page, too, if one was asked for. `measured`: first the system of the command line. */
+async function reportComparison(
+  measured: readonly MeasuredSystem[],
+  input: ComparisonInput,
+  coverage: readonly Coverage[],
+  page: PartialFile | undefined,
+  json: boolean,
+): Promise<string> {
+  const report = compareSystems(measured, input);
+  const counts = countLine(measured[0]!.evaluation, input.context);
   await page?.write(comparisonHtml(report, counts));
   await page?.publish();
-  if (json) {
-    out(JSON.stringify(coverage.length === 0 ? report : { ...report, coverage }));
-    return;
-  }
+  if (json) return JSON.stringify(coverage.length === 0 ? report : { ...report, coverage });
   const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
   const shown = coverage.flatMap(({ name, ...each }) => ['', name, reportText(each)]);
-  out([comparisonText(report, counts, width), ...shown].join('\n'));
+  return [comparisonText(report, counts, width), ...shown].join('\n');
 }
 
-/** Prints the metrics of the only system. */
-function printEvaluation(
-  { measured, coverage: [coverage], context }: Results,
-  { options: { json }, out }: Printing<unknown>,
-): void {
-  const { system, evaluation } = measured[0]!;
+/** The metrics of a system alone, as text or JSON. */
+function reportEvaluation(
+  { system, evaluation }: MeasuredSystem,
+  context: EvalContext,
+  coverage: Coverage | undefined,
+  json: boolean,
+): string {
   if (!json) {
     const shown = coverage === undefined ? [] : ['', reportText(coverage)];
-    out([...serverLines(system), evalText(evaluation, context), ...shown].join('\n'));
-    return;
+    return [...serverLines(system), evalText(evaluation, context), ...shown].join('\n');
   }
   const server = system.server === undefined ? {} : { failed: system.failed.size, server: system.server };
-  out(
-    JSON.stringify({
-      ...evaluationJson(evaluation, context),
-      ...server,
-      coverage,
-    }),
-  );
+  return JSON.stringify({ ...evaluationJson(evaluation, context), ...server, coverage });
 }
 
 function foundAny(means: Metrics, names: readonly string[]): boolean {
@@ -338,7 +302,7 @@ function systemsOf(
 
 /** The trajectories as questions; undefined without `--trajectories` and `--records`. */
 async function agentQuestions(
-  all: JudgedQuestions,
+  all: QuestionSet,
   { trajectories, records }: { readonly trajectories: readonly string[]; readonly records: readonly string[] },
   { signal, note }: { readonly signal: AbortSignal; note(text: string): void },
 ): Promise<TrajectoryQuestions | undefined> {
@@ -350,31 +314,4 @@ async function agentQuestions(
     if (records.length > 0)
       yield* (await openRecords(records, all.questions, { signal, note })).read(0, () => undefined);
   }
-}
-
-/** What trajectories would have been shown, for each system that was searched. */
-async function coverages(
-  searched: readonly SearchedSystem[],
-  agents: TrajectoryQuestions | undefined,
-  k: number,
-): Promise<({ readonly name: string } & TrajectoryReport)[]> {
-  if (agents === undefined) return [];
-  const reports = [];
-  for (const system of searched) {
-    if (system.lists !== undefined) reports.push({ name: system.name, ...(await coverageOf(system, agents, k)) });
-  }
-  return reports;
-}
-
-function checkCompareOptions(given: ReadonlySet<string>, comparing: boolean): void {
-  if (comparing) refuseOptions(given, ['run', 'tag'], 'with --compare: write the run of each system by itself');
-  else refuseOptions(given, ['html', 'by', 'examples'], 'without --compare SYSTEM');
-}
-
-/** The files of options that are given. */
-function namedFiles<Name extends string>(
-  options: Readonly<Record<Name, string | readonly string[] | undefined>>,
-  names: readonly Name[],
-): NamedFile[] {
-  return names.flatMap((name) => [options[name] ?? []].flat().map((path) => ({ name: `--${name}`, path })));
 }

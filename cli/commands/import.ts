@@ -1,20 +1,18 @@
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
 import { usageError } from '../../src/base/errors.ts';
+import { PRECISIONS } from '../../src/encoder/identity/model-identity.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
-import { openEncoder } from '../../src/encoder/open-encoder.ts';
-import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { parseColumns } from '../../src/engine/filter/column.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';
-import { COLUMN_OPTIONS } from '../building/column-options.ts';
-import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
-import { openedForBuild } from '../building/opened-for-build.ts';
-import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
+import { COLUMN_OPTIONS, CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
+import { openForBuild, runBuild, shardOf, sharedBuildOptions, withBuildProgress } from '../building/run-build.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
-import { modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION, recordedFolder } from '../model/model-options.ts';
+import { modelOverrides, OVERRIDE_OPTIONS, recordedFolder } from '../model/model-options.ts';
 import { requiredOption } from '../options/checks.ts';
+import * as option from '../options/option.ts';
 import { defineCommand } from '../program/command.ts';
 
 export const importCommand = defineCommand({
@@ -32,41 +30,29 @@ export const importCommand = defineCommand({
   positionals: {
     usage: '<vectors...>',
     help: { 'vectors...': 'Files in the order of their rows, folders, or quoted patterns.' },
-    min: 1,
     max: 1000,
   },
   options: {
-    out: { type: 'string', value: 'DIR', help: 'The index directory to write. Required.' },
-    corpus: {
-      type: 'list',
-      value: 'FILE',
-      help: 'The corpus of the vectors, in the same order. Required. Repeat it for several files.',
-    },
-    model: {
-      type: 'string',
-      value: 'NAME|DIR|URL',
-      help: 'The model that the vectors were made with: a name in models/, the path of a model folder, or the URL of an embedding server (docs/endpoints.md). It embeds the queries. Required.',
-    },
-    copy: { type: 'flag', help: 'Copy the vectors into the index (as float32) instead of using the files in place.' },
-    'relative-paths': {
-      type: 'flag',
-      help: 'Record paths relative to the index, so that index and vectors can be moved together.',
-    },
+    out: option.text('DIR', 'The index directory to write. Required.'),
+    corpus: option.list('FILE', 'The corpus of the vectors, in the same order. Required. Repeat it for several files.'),
+    model: option.text(
+      'NAME|DIR|URL',
+      'The model that the vectors were made with: a name in models/, the path of a model folder, or the URL of an embedding server (docs/endpoints.md). It embeds the queries. Required.',
+    ),
+    copy: option.flag('Copy the vectors into the index (as float32) instead of using the files in place.'),
+    'relative-paths': option.flag(
+      'Record paths relative to the index, so that index and vectors can be moved together.',
+    ),
     ...VECTOR_FILE_OPTIONS,
-    overwrite: {
-      type: 'flag',
-      help: 'Replace the index at OUT. The old index stays usable until the new one is complete.',
-    },
+    overwrite: option.flag('Replace the index at OUT. The old index stays usable until the new one is complete.'),
     ...CORPUS_OPTIONS,
     ...OVERRIDE_OPTIONS,
     ...ENDPOINT_OPTIONS,
-    precision: { ...PRECISION_OPTION, help: "Precision of the model for queries. Default: the model's own." },
-    workers: {
-      type: 'integer',
-      min: 1,
-      max: 1024,
-      help: 'Encoder threads of --check-model. Default: the cores available to this process.',
-    },
+    precision: option.choice(PRECISIONS, "Precision of the model for queries. Default: the model's own."),
+    workers: option.integer(
+      { min: 1, max: 1024 },
+      'Encoder threads of --check-model. Default: the cores available to this process.',
+    ),
     ...BM25_OPTIONS,
     ...COLUMN_OPTIONS,
     ...BUILD_OPTIONS,
@@ -85,28 +71,18 @@ export const importCommand = defineCommand({
     }
     parseTemplate(options['passage-template']);
     const shard = shardOf(options.shard, given);
-    const { precision, workers } = options;
     const bm25 = givenBm25(options, given);
     const columns = parseColumns(options.column);
     const overrides = modelOverrides(options);
     checkEndpointOptions(model, given);
     const endpoint = endpointOptions(options, { forBuild: true });
-    const open = (changed: ModelOverrides): Promise<TextEncoder> =>
-      openedForBuild(
-        openEncoder(model, {
-          workers,
-          precision,
-          overrides: { ...overrides, ...changed },
-          endpoint,
-          signal: context.signal,
-          onWarning: context.note,
-        }),
-      );
+    const open = (changed: ModelOverrides) =>
+      openForBuild(model, options, context, { endpoint, overrides: { ...overrides, ...changed } });
     const encoder = await open({});
     try {
-      return await withProgress(options, (progress) => {
+      return await withBuildProgress(context, (progress) => {
         const build: BuildOptions = {
-          ...sharedBuildOptions(options, progress, context),
+          ...sharedBuildOptions(progress, context),
           corpus: options.corpus,
           corpusOptions: corpusOptions(options),
           encoder,
@@ -123,7 +99,7 @@ export const importCommand = defineCommand({
           overwrite: options.overwrite,
           passageTemplate: options['passage-template'],
         };
-        return runBuild(build, { shard, settings: options, progress, console: context });
+        return runBuild(build, shard, progress, context);
       });
     } finally {
       await encoder.close();

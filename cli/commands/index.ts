@@ -1,42 +1,102 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
+import { buildForecast } from '../../evaluation/speed/search-forecast.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
+import { planUpdate } from '../../indexer/update/plan-update.ts';
+import { type UpdateOptions, updateIndex } from '../../indexer/update/update-index.ts';
 import { TrawlError, usageError } from '../../src/base/errors.ts';
+import { PRECISIONS } from '../../src/encoder/identity/model-identity.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
-import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { parseColumns } from '../../src/engine/filter/column.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import type { UpdateType } from '../../src/index/manifest/build-records.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { recordedModel, recordedOverrides } from '../../src/search/opening/open-index-encoder.ts';
 import { isOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { MILVUS_DEFAULTS } from '../../src/stores/publish/publish-milvus.ts';
 import { OPENSEARCH_DEFAULTS } from '../../src/stores/publish/publish-opensearch.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
-import { jsonFacts } from '../building/build-summary.ts';
-import { COLUMN_OPTIONS } from '../building/column-options.ts';
-import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
-import { openedForBuild } from '../building/opened-for-build.ts';
-import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
-import { runUpdate } from '../building/update-index.ts';
+import { jsonFacts, jsonUpdateSummary, textUpdateSummary } from '../building/build-summary.ts';
+import { COLUMN_OPTIONS, CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
+import {
+  openForBuild,
+  printPlan,
+  runBuild,
+  shardOf,
+  sharedBuildOptions,
+  withBuildProgress,
+} from '../building/run-build.ts';
 import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   DEVICE_OPTION,
+  givenOverrides,
   modelOverrides,
   OVERRIDE_OPTIONS,
-  PRECISION_OPTION,
   recordedFolder,
   SHARE_WEIGHTS_OPTION,
-  shareWeights,
 } from '../model/model-options.ts';
 import { refuseOptions, requiredOption } from '../options/checks.ts';
-import { defineCommand, EXIT } from '../program/command.ts';
+import * as option from '../options/option.ts';
+import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { publishFolder } from '../stores/publish-folder.ts';
 import { workFolder } from '../stores/work-folder.ts';
+
+const options = {
+  out: option.text(
+    'DIR|ADDRESS',
+    'The index directory to write, or the address of a collection in Milvus (milvus://…) or of an index in OpenSearch (opensearch://…, docs/cluster.md) with --work. Required.',
+  ),
+  work: option.text(
+    'DIR',
+    'With an address as --out: the index directory that is built, then published, and kept for updates. If it is complete and of the same corpus, model and options, it is published without being built again.',
+  ),
+  model: option.text(
+    { value: 'NAME|DIR|URL', default: 'token-average-256' },
+    'The encoder: a name in models/, the path of a model folder, or the URL of an embedding server, several separated by commas (docs/endpoints.md). The default is a small encoder for first tries; for good results use E5 or BGE (`trawl model add`).',
+  ),
+  overwrite: option.flag('Replace the index at OUT. The old index stays usable until the new one is complete.'),
+  'if-changed': option.flag(
+    'Do nothing if the index at OUT was built from the same files with the same model and options; otherwise replace it.',
+  ),
+  ...CORPUS_OPTIONS,
+  ...OVERRIDE_OPTIONS,
+  ...ENDPOINT_OPTIONS,
+  precision: option.choice(
+    PRECISIONS,
+    "Precision of the model: float32, bfloat16 (on CPUs with AVX-512 BF16 about twice as fast, nearly as accurate), int8 (faster on the CPU, slightly less accurate) or float16 (for CUDA). Default: the model's own; float16 on CUDA.",
+  ),
+  device: DEVICE_OPTION,
+  'share-weights': SHARE_WEIGHTS_OPTION,
+  workers: option.integer(
+    { min: 1, max: 1024 },
+    'Encoder threads; on GPUs, of each device. Default: the cores available to this process; on GPUs 1 to 8, by the size of the model.',
+  ),
+  'from-embeddings': option.list(
+    'FILE',
+    'Copy the vectors from this file (FAISS flat, .npy, raw memmap, pickled arrays; in the order of the passages) instead of embedding; float16 is converted to float32. A folder means all its files. `trawl import` uses the files in place.',
+  ),
+  ...BM25_OPTIONS,
+  bm25: {
+    ...BM25_OPTIONS.bm25,
+    help: `${BM25_OPTIONS.bm25.help} Without --model and --from-embeddings the index has no vectors, and no encoder is needed.`,
+  },
+  ...COLUMN_OPTIONS,
+  ...VECTOR_FILE_OPTIONS,
+  ...UPDATE_OPTIONS,
+  ...BUILD_OPTIONS,
+} as const;
+
+type Context = CommandContext<typeof options>;
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -58,64 +118,9 @@ export const indexCommand = defineCommand({
   positionals: {
     usage: '<corpus...>',
     help: { 'corpus...': 'Files and directories, read in the order given.' },
-    min: 1,
     max: 1000,
   },
-  options: {
-    out: {
-      type: 'string',
-      value: 'DIR|ADDRESS',
-      help: 'The index directory to write, or the address of a collection in Milvus (milvus://…) or of an index in OpenSearch (opensearch://…, docs/cluster.md) with --work. Required.',
-    },
-    work: {
-      type: 'string',
-      value: 'DIR',
-      help: 'With an address as --out: the index directory that is built, then published, and kept for updates. If it is complete and of the same corpus, model and options, it is published without being built again.',
-    },
-    model: {
-      type: 'string',
-      value: 'NAME|DIR|URL',
-      default: 'token-average-256',
-      help: 'The encoder: a name in models/, the path of a model folder, or the URL of an embedding server, several separated by commas (docs/endpoints.md). The default is a small encoder for first tries; for good results use E5 or BGE (`trawl model add`).',
-    },
-    overwrite: {
-      type: 'flag',
-      help: 'Replace the index at OUT. The old index stays usable until the new one is complete.',
-    },
-    'if-changed': {
-      type: 'flag',
-      help: 'Do nothing if the index at OUT was built from the same files with the same model and options; otherwise replace it.',
-    },
-    ...CORPUS_OPTIONS,
-    ...OVERRIDE_OPTIONS,
-    ...ENDPOINT_OPTIONS,
-    precision: {
-      ...PRECISION_OPTION,
-      help: "Precision of the model: float32, bfloat16 (on CPUs with AVX-512 BF16 about twice as fast, nearly as accurate), int8 (faster on the CPU, slightly less accurate) or float16 (for CUDA). Default: the model's own; float16 on CUDA.",
-    },
-    device: DEVICE_OPTION,
-    'share-weights': SHARE_WEIGHTS_OPTION,
-    workers: {
-      type: 'integer',
-      min: 1,
-      max: 1024,
-      help: 'Encoder threads; on GPUs, of each device. Default: the cores available to this process; on GPUs 1 to 8, by the size of the model.',
-    },
-    'from-embeddings': {
-      type: 'list',
-      value: 'FILE',
-      help: 'Copy the vectors from this file (FAISS flat, .npy, raw memmap, pickled arrays; in the order of the passages) instead of embedding; float16 is converted to float32. A folder means all its files. `trawl import` uses the files in place.',
-    },
-    ...BM25_OPTIONS,
-    bm25: {
-      ...BM25_OPTIONS.bm25,
-      help: `${BM25_OPTIONS.bm25.help} Without --model and --from-embeddings the index has no vectors, and no encoder is needed.`,
-    },
-    ...COLUMN_OPTIONS,
-    ...VECTOR_FILE_OPTIONS,
-    ...UPDATE_OPTIONS,
-    ...BUILD_OPTIONS,
-  },
+  options,
   examples: [
     'trawl index corpus/sample/passages.jsonl --out indexes/sample',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18',
@@ -130,7 +135,7 @@ export const indexCommand = defineCommand({
   ],
   resumable: true,
   async run(context) {
-    const { options, positionals, given, signal, out, note } = context;
+    const { options, positionals, given, out, note } = context;
     const place = requiredOption('out', options.out, 'the index directory to write, such as --out indexes/wiki18');
     const isRemote = isPublishedAddress(place);
     if (!isRemote && options.work !== undefined) {
@@ -139,33 +144,19 @@ export const indexCommand = defineCommand({
       );
     }
     const folder = isRemote ? await workFolder(place, options.work, given) : place;
-    const reading = corpusOptions(options);
     const fromFiles = options['from-embeddings'].length > 0;
     if (!fromFiles) refuseVectorFileOptions(given);
     checkEndpointOptions(options.model, given);
     const update = requestedUpdate(options, given);
-    if (update !== undefined) {
-      return runUpdate({ ...context, type: update, folder, corpus: positionals, corpusOptions: reading });
-    }
+    if (update !== undefined) return runUpdate(update, folder, context);
     parseTemplate(options['passage-template']);
     const shard = shardOf(options.shard, given);
     const bm25 = givenBm25(options, given);
     const columns = parseColumns(options.column);
     const overrides = modelOverrides(options);
     const endpoint = endpointOptions(options, { forBuild: true });
-    const open = (changed: ModelOverrides): Promise<TextEncoder> =>
-      openedForBuild(
-        openEncoder(options.model, {
-          workers: options.workers,
-          device: options.device,
-          shareWeights: shareWeights(options['share-weights']),
-          precision: options.precision,
-          overrides: { ...overrides, ...changed },
-          endpoint,
-          signal,
-          onWarning: note,
-        }),
-      );
+    const open = (changed: ModelOverrides) =>
+      openForBuild(options.model, options, context, { endpoint, overrides: { ...overrides, ...changed } });
     if (fromFiles && options['if-changed']) {
       throw usageError('--if-changed does not compare vectors from files. Use --overwrite with --from-embeddings.');
     }
@@ -183,15 +174,15 @@ export const indexCommand = defineCommand({
     const keepsCurrent = options['if-changed'] || (isRemote && !options.overwrite);
     let code: number;
     try {
-      code = await withProgress(options, async (progress) => {
+      code = await withBuildProgress(context, async (progress) => {
         // With --from-embeddings, `bm25Only` is false, so an encoder is open.
         const vectors = fromFiles
           ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder: encoder!, reopen: open })
           : undefined;
         const build: BuildOptions = {
-          ...sharedBuildOptions(options, progress, context),
+          ...sharedBuildOptions(progress, context),
           corpus: positionals,
-          corpusOptions: reading,
+          corpusOptions: corpusOptions(options),
           encoder,
           vectors,
           bm25,
@@ -209,18 +200,16 @@ export const indexCommand = defineCommand({
             return EXIT.ok;
           }
         }
-        const buildWhole = options['if-changed'] ? buildChanged : buildIndex;
-        return runBuild(build, { shard, settings: options, progress, console: context, buildWhole });
+        return runBuild(build, shard, progress, context, options['if-changed'] ? buildChanged : buildIndex);
       });
     } finally {
       await encoder?.close();
     }
     if (!isRemote || options.plan || code !== EXIT.ok) return code;
-    const { quiet, json } = options;
     const settings = isOpenSearchAddress(place)
       ? ({ store: 'OpenSearch', ...OPENSEARCH_DEFAULTS, alias: undefined } as const)
       : ({ store: 'Milvus', ...MILVUS_DEFAULTS, alias: undefined } as const);
-    return publishFolder(folder, place, settings, { quiet, json, signal, out, note });
+    return publishFolder(folder, place, settings, context);
   },
 });
 
@@ -232,4 +221,70 @@ async function buildChanged(build: BuildOptions): ReturnType<typeof buildIndex> 
     if (!(error instanceof TrawlError) || error.code !== 'BUILD_DIFFERS') throw error;
     return buildIndex({ ...build, restart: true });
   }
+}
+
+/** Runs `trawl index --update` or `--append`. Options that are not given have the values of the index. */
+async function runUpdate(type: UpdateType, folder: string, context: Context): Promise<number> {
+  const { options, positionals, given, out, note } = context;
+  const manifest = readIndexManifest(folder);
+  checkTemplate(manifest, options['passage-template'], given);
+  const encoder = await encoderFor(folder, manifest, context);
+  try {
+    return await withBuildProgress(context, async (progress) => {
+      const update: UpdateOptions = {
+        ...sharedBuildOptions(progress, context),
+        type,
+        corpus: positionals,
+        corpusOptions: { ...corpusOptions(options), ...recordedTsv(folder, manifest, given) },
+        encoder,
+        out: folder,
+      };
+      if (options.plan) {
+        const plan = await planUpdate(update);
+        return printPlan(plan, await buildForecast(plan, update), progress, context);
+      }
+      const summary = await updateIndex(update);
+      progress.stop();
+      if (options.json) out(JSON.stringify(jsonUpdateSummary(summary)));
+      else for (const line of textUpdateSummary(summary)) note(line);
+      return EXIT.ok;
+    });
+  } finally {
+    await encoder?.close();
+  }
+}
+
+/** Opens the encoder of an update; undefined for an index without vectors. */
+async function encoderFor(folder: string, manifest: IndexManifest, context: Context): Promise<TextEncoder | undefined> {
+  const { options, given } = context;
+  const override = Object.keys(OVERRIDE_OPTIONS).find((name) => given.has(name));
+  if (override !== undefined && given.has('model') && isServerUrl(options.model)) {
+    throw usageError(`--${override} has no effect: an update takes the settings of the index. Omit it.`);
+  }
+  const { model } = manifest;
+  if (model === null) return undefined;
+  const name = given.has('model') ? options.model : recordedModel([folder], { ...manifest, model });
+  return openForBuild(name, options, context, {
+    precision: options.precision ?? model.precision ?? undefined,
+    endpoint: endpointOptions(options, { forBuild: true }),
+    recorded: model,
+    overrides: { ...recordedOverrides(model), ...givenOverrides(options) },
+  });
+}
+
+function checkTemplate({ corpus }: IndexManifest, template: string, given: ReadonlySet<string>): void {
+  if (!given.has('passage-template') || template === corpus.passageTemplate) return;
+  throw usageError(
+    `--passage-template is ${JSON.stringify(template)}, but the index was built with ` +
+      `${JSON.stringify(corpus.passageTemplate)}. Omit the option, or build the index again.`,
+  );
+}
+
+/** The TSV options with which the corpus was read last, unless they are given. The stored documents depend on them. */
+function recordedTsv(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
+  const { tsvLayout, tsvIdType } = recordedReading(folder, manifest);
+  return {
+    ...(tsvLayout === undefined || given.has('tsv-layout') ? {} : { tsvLayout }),
+    ...(tsvIdType === undefined || given.has('tsv-id-type') ? {} : { tsvIdType }),
+  };
 }

@@ -1,17 +1,18 @@
 import { statSync } from 'node:fs';
 import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
-import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
+import type { Bm25Record } from '../../src/index/manifest/schemas.ts';
+import { shardLexical } from '../../src/index/manifest/shard-manifest.ts';
 import {
   type OpenedShard,
   openIndexDirectory,
   prefilterPath,
+  residentBytes,
   within,
 } from '../../src/search/opening/index-directory.ts';
-import { residentBytes } from '../../src/search/opening/resident-bytes.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
-import { defineCommand, EXIT } from '../program/command.ts';
+import { lines } from '../output/lines.ts';
+import { defineCommand, EXIT, INDEX_OR_ADDRESS } from '../program/command.ts';
 import { inspectPublished } from '../stores/inspect-published.ts';
 
 export const inspectCommand = defineCommand({
@@ -22,18 +23,13 @@ export const inspectCommand = defineCommand({
     'Prints rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Like `trawl serve` at its start, ' +
     'it checks that every file exists and has the right size and header.\n\n' +
     'With --json: the manifest with "folder" and "sizes"; of an address in Milvus or OpenSearch with "address", "collection", "indexType" and "stored".',
-  positionals: {
-    usage: '<index>',
-    help: { index: 'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…).' },
-    min: 1,
-    max: 1,
-  },
+  positionals: INDEX_OR_ADDRESS,
   options: {},
   examples: ['trawl inspect indexes/sample', 'trawl inspect indexes/sample --json'],
   async run({ options, positionals, out }) {
     const place = positionals[0]!;
     if (isPublishedAddress(place)) return inspectPublished(place, { options, out }, modelLines);
-    const directory = openIndexDirectory(positionals[0]!);
+    const directory = openIndexDirectory(place);
     const { manifest } = directory;
     const sizes = {
       vectorBytes: sum(directory.shards.flatMap((shard) => shard.manifest.vectors.map(({ bytes }) => bytes))),
@@ -41,7 +37,7 @@ export const inspectCommand = defineCommand({
       residentBytes: sum(directory.shards.map(residentBytes)),
       /** Codes of shards with a prefilter: a search reads about a thousandth of them. */
       touchedBytes: sum(directory.shards.map(touchedBytes)),
-      /** Inverted indexes, those of deleted rows included. */
+      /** Bytes of the inverted indexes, with deleted rows. */
       wordBytes: sum([
         ...directory.shards.flatMap((shard) =>
           (shardLexical(shard.manifest, manifest)?.indexes ?? []).map(
@@ -60,102 +56,65 @@ export const inspectCommand = defineCommand({
       out(JSON.stringify({ folder: directory.folder, ...manifest, sizes }));
       return EXIT.ok;
     }
-    const { model, corpus } = manifest;
+    const { model, corpus, tombstones, lastUpdate, bm25, columns = [] } = manifest;
     out(
-      [
+      lines(
         directory.folder,
         `  rows          ${formatCount(manifest.rows)}${model === null ? '' : ` × ${manifest.dimension}, ${manifest.metric}`}`,
-        ...deletedRows(manifest),
+        tombstones !== null &&
+          `    deleted     ${formatCount(tombstones.rows)}; ${formatCount(manifest.rows - tombstones.rows)} passages remain`,
+        lastUpdate !== undefined &&
+          `    changed     last by ${UPDATES[lastUpdate.kind]}, from generation ${lastUpdate.before}`,
         `  generation    ${manifest.generation}`,
-        ...(model === null ? [] : vectorLines(manifest, directory.shards, sizes)),
-        ...wordLines(manifest, sizes.wordBytes),
-        ...columnLines(manifest, sizes.columnBytes),
+        model !== null &&
+          `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorTypes(manifest, directory.shards)})`,
+        model !== null &&
+          `  memory        ${formatBytes(sizes.residentBytes)} resident for fast searches (${codesState(directory.shards)})`,
+        sizes.touchedBytes > 0 &&
+          `                ${formatBytes(sizes.touchedBytes)} of codes in shards with prefilters; a search reads about a thousandth of them`,
+        bm25 !== undefined && wordLine(bm25.made, sizes.wordBytes),
+        columns.length > 0 &&
+          `  columns       ${formatBytes(sizes.columnBytes)} on disk: ${columns.map(({ name, type }) => `${name} (${type})`).join(', ')}`,
         `  passages      ${formatBytes(sizes.passageBytes)} on disk`,
         ...(model === null ? [] : modelLines(model)),
         `  corpus        template ${JSON.stringify(corpus.passageTemplate)}`,
         ...corpus.files.map(
           (file) => `    ${file.name}  ${formatNumberOf(file.passages, 'passage')}, ${formatBytes(file.bytes)}`,
         ),
-        ...(corpus.skippedLines > 0 ? [`    ${formatNumberOf(corpus.skippedLines, 'bad line')} skipped`] : []),
-        ...(corpus.duplicateIds > 0 ? [`    ${formatCount(corpus.duplicateIds)} repeated ids`] : []),
-        ...(corpus.truncatedPassages > 0
-          ? [`    ${formatNumberOf(corpus.truncatedPassages, 'passage')} truncated`]
-          : []),
+        corpus.skippedLines > 0 && `    ${formatNumberOf(corpus.skippedLines, 'bad line')} skipped`,
+        corpus.duplicateIds > 0 && `    ${formatCount(corpus.duplicateIds)} repeated ids`,
+        corpus.truncatedPassages > 0 && `    ${formatNumberOf(corpus.truncatedPassages, 'passage')} truncated`,
         `  shards        ${manifest.shards.length}`,
         ...manifest.shards.map(
           (shard) =>
             `    ${shard.path}  rows ${formatCount(shard.firstRow)} to ${formatCount(shard.firstRow + shard.rows - 1)}`,
         ),
         `  written by    ${manifest.writer}`,
-      ].join('\n'),
+      ).join('\n'),
     );
     return EXIT.ok;
   },
 });
 
-interface Sizes {
-  readonly vectorBytes: number;
-  readonly residentBytes: number;
-  readonly touchedBytes: number;
-}
-
-function columnLines({ columns = [] }: IndexManifest, bytes: number): string[] {
-  if (columns.length === 0) return [];
-  const names = columns.map(({ name, type }) => `${name} (${type})`).join(', ');
-  return [`  columns       ${formatBytes(bytes)} on disk: ${names}`];
-}
-
-function vectorLines(manifest: IndexManifest, shards: readonly OpenedShard[], sizes: Sizes): string[] {
-  return [
-    `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorTypes(manifest, shards)})`,
-    `  memory        ${formatBytes(sizes.residentBytes)} resident for fast searches (${codesState(shards)})`,
-    ...(sizes.touchedBytes > 0
-      ? [
-          `                ${formatBytes(sizes.touchedBytes)} of codes in shards with prefilters; a search reads about a thousandth of them`,
-        ]
-      : []),
-  ];
-}
-
-function wordLines({ bm25 }: IndexManifest, bytes: number): string[] {
-  if (bm25 === undefined) return [];
-  const { analyser, fields, k1, b } = bm25.made;
-  return [
-    `  words         ${formatBytes(bytes)} on disk (BM25 over ${fields.join(', ')}; analyser ${analyser}, k1 ${k1}, b ${b})`,
-  ];
+function wordLine({ analyser, fields, k1, b }: Bm25Record, bytes: number): string {
+  return `  words         ${formatBytes(bytes)} on disk (BM25 over ${fields.join(', ')}; analyser ${analyser}, k1 ${k1}, b ${b})`;
 }
 
 function modelLines(model: ModelIdentity): string[] {
-  return [
-    `  model         ${model.name} (${kindOf(model)}), sha256 ${model.sha256.slice(0, 12)}…`,
-    `    pooling     ${model.endpoint === undefined ? model.pooling : "the endpoint's"}${model.normalize ? ', normalised' : ', not normalised'}`,
+  const { architecture, precision, endpoint } = model;
+  const kind = [architecture, endpoint === undefined ? precision : endpoint.software].filter((part) => part !== null);
+  return lines(
+    `  model         ${model.name} (${kind.join(', ')}), sha256 ${model.sha256.slice(0, 12)}…`,
+    `    pooling     ${endpoint === undefined ? model.pooling : "the endpoint's"}${model.normalize ? ', normalised' : ', not normalised'}`,
     `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
-    ...(model.queryTemplate === undefined ? [] : [`    template    ${model.queryTemplate}`]),
+    model.queryTemplate !== undefined && `    template    ${model.queryTemplate}`,
     `    max tokens  query ${model.maxTokens.query ?? 'unknown'}, passage ${model.maxTokens.passage ?? 'unknown'}`,
     `    batches     vectors ${model.batchInvariant ? 'do not depend on the batch' : 'depend on the batch in their last bits'}`,
-  ];
-}
-
-/** Architecture and precision, or the program behind an endpoint. */
-function kindOf({ architecture, precision, endpoint }: ModelIdentity): string {
-  return [architecture, endpoint === undefined ? precision : endpoint.software]
-    .filter((part) => part !== null)
-    .join(', ');
+  );
 }
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
-}
-
-function deletedRows({ rows, tombstones, lastUpdate }: IndexManifest): string[] {
-  return [
-    ...(tombstones === null
-      ? []
-      : [`    deleted     ${formatCount(tombstones.rows)}; ${formatCount(rows - tombstones.rows)} passages remain`]),
-    ...(lastUpdate === undefined
-      ? []
-      : [`    changed     last by ${UPDATES[lastUpdate.kind]}, from generation ${lastUpdate.before}`]),
-  ];
 }
 
 const UPDATES = {

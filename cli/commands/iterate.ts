@@ -4,13 +4,12 @@ import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { discardIteration } from '../../training/iteration/claim-iteration.ts';
-import { goBack } from '../../training/iteration/go-back.ts';
 import { type IterationSettings, iterationSteps } from '../../training/iteration/iteration-steps.ts';
-import { IterationsFolder } from '../../training/iteration/iterations-folder.ts';
-import { IterationMeasurement } from '../../training/iteration/measure-iteration.ts';
-import { pruneIterations } from '../../training/iteration/prune.ts';
+import { IterationsFolder, pruneIterations } from '../../training/iteration/iterations-folder.ts';
+import { type IterationMeasurement, prepareMeasurement } from '../../training/iteration/measure-iteration.ts';
 import { readJournal } from '../../training/iteration/records.ts';
 import { runIteration } from '../../training/iteration/run-iteration.ts';
+import { goBack } from '../../training/iteration/serve-iteration.ts';
 import { ServedIndex } from '../../training/iteration/served-index.ts';
 import { buildProgress } from '../building/build-progress.ts';
 import { codesEngine } from '../building/run-build.ts';
@@ -18,7 +17,7 @@ import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../iterate/
 import { statusLines, summaryJson, summaryLines } from '../iterate/iterate-report.ts';
 import { givenOverrides, shareWeights } from '../model/model-options.ts';
 import { readApiKey } from '../options/api-key.ts';
-import { shareOption } from '../options/numbers.ts';
+import { gatesOption, shareOption } from '../options/numbers.ts';
 import { machineOptions } from '../options/retriever-options.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
 import { triageProgress } from '../output/progress/step-progress.ts';
@@ -34,9 +33,9 @@ export const iterateCommand = defineCommand({
     'index beside the old one, measures both on held-out questions, compares their answers, and, unless a limit refuses it, ' +
     'points ROOT/current to the new index, reloads the servers, and removes old iterations. Killed at any moment, the same ' +
     'command resumes. docs/iteration.md has the whole loop.\n\n' +
-    'Template, columns, inverted indexes and reading options are those of the index before. A checkpoint of sentence-transformers ' +
+    'Template, columns, inverted indexes and reading options are taken over from the index before. A checkpoint of sentence-transformers ' +
     '(with modules.json) and a model folder have their own pooling, normalisation, prefixes and token limits, but for what options ' +
-    'of the index before replaced; any other checkpoint gets those of the index before. Options set them for the new index.\n\n' +
+    'of the index before replaced; any other checkpoint gets the settings of the index before. Options set them for the new index.\n\n' +
     'With --triage the model is first tried on a part of the served index, and refused if its estimated recall is below the limits, ' +
     'so that a bad checkpoint costs minutes.\n\n' +
     'A refused index is kept: the same command with the option that accepts it publishes it. --until stops earlier, for example ' +
@@ -47,8 +46,6 @@ export const iterateCommand = defineCommand({
   positionals: {
     usage: '[checkpoint]',
     help: { checkpoint: 'The folder that the trainer wrote (safetensors or ONNX), or a model folder.' },
-    min: 0,
-    max: 1,
   },
   options: ITERATE_OPTIONS,
   examples: [
@@ -75,17 +72,12 @@ export const iterateCommand = defineCommand({
 async function run(context: Context, servers: readonly ServedIndex[]): Promise<number> {
   const { options, positionals, signal, out, note } = context;
   const checkpoint = resolve(positionals[0]!);
-  const gates = {
-    minRecall: shareOption(options, 'min-recall'),
-    maxRecallDrop: shareOption(options, 'max-recall-drop')!,
-    maxChanged: shareOption(options, 'max-changed'),
-    maxReplaced: shareOption(options, 'max-replaced'),
-  };
+  const gates = gatesOption(options);
   const trialGates = {
     minRecall: shareOption(options, 'triage-min-recall') ?? gates.minRecall,
     maxDrop: shareOption(options, 'triage-max-drop') ?? gates.maxRecallDrop,
   };
-  const measurement = await IterationMeasurement.prepare({
+  const measurement = await prepareMeasurement({
     questions: options.eval!,
     qrels: options.qrels,
     form: options['query-form'],
@@ -96,6 +88,7 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
     note,
     signal,
   });
+  const { precision = null, 'shard-rows': shardRows } = options;
   const folder = await IterationsFolder.begin(options.root!, options.from);
   const base = folder.indexOf(folder.iteration(folder.current().number));
   const summary = await runIteration({
@@ -104,7 +97,8 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
       checkpoint,
       corpus: options.corpus,
       corpusFormat: recordedReading(base, readIndexManifest(base)).format,
-      settings: inputSettings(options),
+      // What changes the index.
+      settings: { precision, shardRows, ...givenOverrides(options) },
     },
     work: iterationSteps(stepSettings(context, checkpoint, measurement)),
     gates,
@@ -129,11 +123,8 @@ const STEPS = {
   publish: 'publishing',
 } as const;
 
-function stepSettings(
-  { options, signal, note }: Context,
-  checkpoint: string,
-  measurement: IterationMeasurement,
-): IterationSettings {
+function stepSettings(context: Context, checkpoint: string, measurement: IterationMeasurement): IterationSettings {
+  const { options, signal, note } = context;
   const { quiet, json } = options;
   return {
     checkpoint,
@@ -172,17 +163,7 @@ function stepSettings(
   };
 }
 
-/** The options that change the index, as JSON. */
-function inputSettings(options: IterateOptions): Record<string, unknown> {
-  const { precision = null, 'shard-rows': shardRows } = options;
-  return { precision, shardRows, ...givenOverrides(options) };
-}
-
-async function back(
-  { options, out, signal }: Context,
-  folder: IterationsFolder,
-  servers: readonly ServedIndex[],
-): Promise<number> {
+async function back({ options, out, signal }: Context, folder: IterationsFolder, servers: readonly ServedIndex[]) {
   const { from, to } = await goBack(folder, options.to, servers, signal);
   const index = folder.indexOf(to);
   if (options.json) {
@@ -197,17 +178,11 @@ async function back(
   return EXIT.ok;
 }
 
-async function status(
-  { options, out, signal }: Context,
-  folder: IterationsFolder,
-  servers: readonly ServedIndex[],
-): Promise<number> {
+async function status({ options, out, signal }: Context, folder: IterationsFolder, servers: readonly ServedIndex[]) {
   const { iterations } = folder;
   const current = currentNumber(folder);
   const unfinished = readJournal(folder.root);
-  const served = await Promise.all(
-    servers.map(async (server) => ({ url: server.url, ...(await answerOf(server, signal)) })),
-  );
+  const served = await Promise.all(servers.map((server) => answerOf(server, signal)));
   if (options.json) {
     const { root } = folder;
     out(JSON.stringify({ root, current, iterations, unfinished: unfinished ?? null, servers: served }));
@@ -217,28 +192,21 @@ async function status(
   if (current === null)
     out(`${folder.link} points to none of them: trawl iterate --back --to NUMBER --root ${options.root}`);
   for (const { url, generation, error } of served) {
-    if (generation === null) {
-      out(`${url}: ${error}`);
-      continue;
-    }
     const number = iterations.find((iteration) => iteration.generation === generation)?.number;
-    out(
-      `${url} answers with generation ${generation.slice(0, 12)}${number === undefined ? '' : `, iteration ${number}`}`,
-    );
+    const known = number === undefined ? '' : `, iteration ${number}`;
+    out(generation === null ? `${url}: ${error}` : `${url} answers with generation ${generation.slice(0, 12)}${known}`);
   }
   return EXIT.ok;
 }
 
 /** A server that is down must not hide the others. */
-async function answerOf(
-  server: ServedIndex,
-  signal: AbortSignal,
-): Promise<{ readonly generation: string | null; readonly error: string | null }> {
+async function answerOf(server: ServedIndex, signal: AbortSignal) {
   try {
-    return { generation: (await server.facts(signal)).generation, error: null };
+    const { generation } = await server.facts(signal);
+    return { url: server.url, generation, error: null };
   } catch (error) {
     throwIfCancelled(signal);
-    return { generation: null, error: (error as Error).message };
+    return { url: server.url, generation: null, error: (error as Error).message };
   }
 }
 

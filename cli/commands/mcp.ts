@@ -1,4 +1,4 @@
-import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
+import { narrowedRetriever } from '../../src/search/layers/passing-retriever.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
@@ -7,11 +7,12 @@ import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
 import { checkFilter, filterOption } from '../options/filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from '../options/hybrid-options.ts';
 import { MCP_OPTIONS } from '../options/mcp-options.ts';
+import * as option from '../options/option.ts';
 import { MODE_OPTION } from '../options/ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS, viewOption } from '../options/view-options.ts';
-import { defineCommand, EXIT } from '../program/command.ts';
+import { defineCommand, EXIT, INDEX_OR_ADDRESS } from '../program/command.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 
@@ -21,24 +22,14 @@ export const mcpCommand = defineCommand({
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
-    'The tools are search (query, optional question, k, mode and filter) and fetch (id), or those of --mcp-tools. docs/agents.md has the configuration for ' +
+    'The tools are search (query, optional question, k, mode and filter) and fetch (id), or the tools of --mcp-tools. docs/agents.md has the configuration for ' +
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
-  positionals: {
-    usage: '<index>',
-    help: { index: 'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…).' },
-    min: 1,
-    max: 1,
-  },
+  positionals: INDEX_OR_ADDRESS,
   options: {
     index: FURTHER_INDEX_OPTION,
     ...MCP_OPTIONS,
-    topk: {
-      type: 'integer',
-      min: 1,
-      default: 5,
-      help: 'With --mcp-tools browsecomp-plus: documents per search.',
-    },
+    topk: option.integer({ min: 1, default: 5 }, 'With --mcp-tools browsecomp-plus: documents per search.'),
     truncate: SERVE_OPTIONS.truncate,
     mode: MODE_OPTION,
     filter: SERVE_OPTIONS.filter,

@@ -1,6 +1,7 @@
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { formatCount } from '../../src/base/format.ts';
 import { duplicateLines, jsonFacts } from '../building/build-summary.ts';
+import * as option from '../options/option.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const mergeCommand = defineCommand({
@@ -11,10 +12,10 @@ export const mergeCommand = defineCommand({
     'corpus in exactly one shard) and writes the manifest of the index. Nothing is copied. If the jobs ran on machines ' +
     'without a shared disk, first copy their shards into one folder, INDEX.partial or INDEX.\n\n' +
     'With --json: {"merged", "folder", "rows", "dimension", "metric", "generation", "model", "corpus", "shards", "duplicates"}.',
-  positionals: { usage: '<index>', help: { index: 'The index directory: --out of the jobs.' }, min: 1, max: 1 },
+  positionals: { usage: '<index>', help: { index: 'The index directory: --out of the jobs.' } },
   options: {
-    overwrite: { type: 'flag', help: 'Replace an existing index.' },
-    'unique-ids': { type: 'flag', help: 'Stop if two passages of the index have the same id.' },
+    overwrite: option.flag('Replace an existing index.'),
+    'unique-ids': option.flag('Stop if two passages of the index have the same id.'),
   },
   examples: ['trawl merge indexes/wiki18'],
   async run({ options, positionals, signal, out, note }) {
@@ -28,7 +29,7 @@ export const mergeCommand = defineCommand({
       out(JSON.stringify({ merged, folder, ...jsonFacts(manifest), shards, duplicates, passagesWithoutId }));
       return EXIT.ok;
     }
-    if (!merged) note(`${folder} is already an index, and there are no new shards.`);
+    if (!merged) note(`${folder} is already an index, and has no new shards.`);
     else note(`${folder}: ${formatCount(manifest.rows)} passages in ${shards} shards`);
     for (const line of duplicateLines(duplicates)) note(line);
     return EXIT.ok;

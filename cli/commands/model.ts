@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { addModel } from '../../indexer/model-import/add-model.ts';
 import { asTrawlError, usageError } from '../../src/base/errors.ts';
-import { formatBytes } from '../../src/base/format.ts';
+import { formatBytes, formatTable } from '../../src/base/format.ts';
 import { PRECISIONS, type Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder, verifyModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { listModels, locateModelFolder } from '../../src/encoder/model/model-location.ts';
@@ -11,6 +11,7 @@ import { STATED_POOLINGS } from '../../src/encoder/model/transformers-folder.ts'
 import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { factsOf, factsText, type ModelFacts, sourceOf } from '../model/model-facts.ts';
 import { actionOf } from '../options/checks.ts';
+import * as option from '../options/option.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 
@@ -18,26 +19,18 @@ const ACTIONS = ['add', 'list', 'show', 'verify', 'remove'] as const;
 type Action = (typeof ACTIONS)[number];
 
 const options = {
-  name: { type: 'string', value: 'NAME', help: "The model's name. Default: the last part of the source." },
-  out: { type: 'string', value: 'DIR', help: 'The folder to write. Default: models/NAME in the current folder.' },
-  precision: {
-    type: 'string',
-    value: 'P,P,…',
-    help: `Precisions of the model, the default precision first: ${PRECISIONS.join(', ')}. Default: those that suit CPUs.`,
-  },
-  pooling: {
-    type: 'choice',
-    choices: STATED_POOLINGS,
-    help: "The pooling of an encoder whose checkpoint states none: mean, cls (the first token) or last. Also imports the encoder under the head of a late-interaction model (ColBERT). Default: that of the model's family by its name, else mean, with a note.",
-  },
-  force: {
-    type: 'flag',
-    help: 'Replace a model of the same name. The old model stays usable until the new one is complete.',
-  },
-  'keep-source': {
-    type: 'flag',
-    help: 'Keep the downloaded checkpoint (in .download beside the model) for further imports.',
-  },
+  name: option.text('NAME', "The model's name. Default: the last part of the source."),
+  out: option.text('DIR', 'The folder to write. Default: models/NAME in the current folder.'),
+  precision: option.text(
+    'P,P,…',
+    `Precisions of the model, the default precision first: ${PRECISIONS.join(', ')}. Default: those that suit CPUs.`,
+  ),
+  pooling: option.choice(
+    STATED_POOLINGS,
+    "The pooling of an encoder whose checkpoint states none: mean, cls (the first token) or last. Also imports the encoder under the head of a late-interaction model (ColBERT). Default: the pooling of the model's family, by its name, else mean, with a note.",
+  ),
+  force: option.flag('Replace a model of the same name. The old model stays usable until the new one is complete.'),
+  'keep-source': option.flag('Keep the downloaded checkpoint (in .download beside the model) for further imports.'),
 } as const;
 
 type Context = CommandContext<typeof options>;
@@ -65,8 +58,6 @@ export const modelCommand = defineCommand({
       model: 'For show, verify and remove: a name in models/ or the path of a model folder.',
     },
     words: ACTIONS,
-    min: 1,
-    max: 2,
   },
   options,
   examples: [
@@ -100,23 +91,23 @@ function checkArguments(action: Action, subject: string | undefined, given: Read
   }
 }
 
-async function add(source: string, { options: given, signal, out, note }: Context): Promise<number> {
-  const progress = modelProgress({ silent: given.quiet || given.json });
+async function add(source: string, { options, signal, out, note }: Context): Promise<number> {
+  const progress = modelProgress({ silent: options.quiet || options.json });
   try {
     const added = await addModel({
       source,
-      name: given.name,
-      out: given.out,
-      precisions: given.precision === undefined ? undefined : parsePrecisions(given.precision),
-      pooling: given.pooling,
-      force: given.force,
-      keepSource: given['keep-source'],
+      name: options.name,
+      out: options.out,
+      precisions: options.precision === undefined ? undefined : parsePrecisions(options.precision),
+      pooling: options.pooling,
+      force: options.force,
+      keepSource: options['keep-source'],
       signal,
       progress,
     });
     progress.stop();
     const facts = await factsOf(added.folder);
-    if (given.json) {
+    if (options.json) {
       out(JSON.stringify({ ...facts, transferredBytes: added.transferredBytes }));
       return EXIT.ok;
     }
@@ -143,52 +134,41 @@ function parsePrecisions(text: string): Precision[] {
   });
 }
 
-async function list({ options: given, out }: Context): Promise<number> {
+async function list({ options, out }: Context): Promise<number> {
   const models = await listedModels();
-  if (given.json) out(JSON.stringify(models));
-  else for (const line of modelTable(models)) out(line);
+  if (options.json) out(JSON.stringify(models));
+  else if (models.length > 0) for (const line of formatTable(models.map(modelRow), { allLeft: true })) out(line);
   return EXIT.ok;
 }
 
-async function show(model: string, { options: given, out }: Context): Promise<number> {
+async function show(model: string, { options, out }: Context): Promise<number> {
   const facts = await factsOf(locateModelFolder(model));
-  out(given.json ? JSON.stringify(facts) : factsText(facts));
+  out(options.json ? JSON.stringify(facts) : factsText(facts));
   return EXIT.ok;
 }
 
-async function verify(model: string, { options: given, out }: Context): Promise<number> {
-  const { files, ...report } = await verifyModel(model);
-  if (given.json) out(JSON.stringify(report));
-  else out(report.problems.length > 0 ? report.problems.join('\n') : `${report.folder}: ${files} files are intact`);
-  return report.problems.length > 0 ? EXIT.problems : EXIT.ok;
-}
-
-async function remove(model: string, { options: given, out, note }: Context): Promise<number> {
-  const removed = await removeModel(model);
-  if (given.json) out(JSON.stringify(removed));
-  else note(`${removed.folder} removed`);
-  return EXIT.ok;
-}
-
-/** Compares the files of a model with their checksums. */
-async function verifyModel(
-  nameOrPath: string,
-): Promise<{ name: string; folder: string; problems: string[]; files: number }> {
-  const folder = locateModelFolder(nameOrPath);
+async function verify(model: string, { options, out }: Context): Promise<number> {
+  const folder = locateModelFolder(model);
+  let name = model;
+  let files = 0;
+  const problems: string[] = [];
   try {
-    const model = await readModelFolder(folder, {}, { kind: 'any', checksums: false });
-    const files = await verifyModelFolder(model);
-    return { name: model.identity.name, folder, problems: [], files };
+    const read = await readModelFolder(folder, {}, { kind: 'any', checksums: false });
+    files = await verifyModelFolder(read);
+    name = read.identity.name;
   } catch (error) {
     const { code, message } = asTrawlError(error);
     if (code !== 'MODEL_INVALID') throw error;
-    return { name: nameOrPath, folder, problems: [message], files: 0 };
+    problems.push(message);
   }
+  if (options.json) out(JSON.stringify({ name, folder, problems }));
+  else out(problems.length > 0 ? problems.join('\n') : `${folder}: ${files} files are intact`);
+  return problems.length > 0 ? EXIT.problems : EXIT.ok;
 }
 
 /** @throws TrawlError USAGE for a folder that `trawl model add` did not make. */
-async function removeModel(nameOrPath: string): Promise<{ name: string; folder: string }> {
-  const folder = locateModelFolder(nameOrPath);
+async function remove(model: string, { options, out, note }: Context): Promise<number> {
+  const folder = locateModelFolder(model);
   // The description alone, so that a model can be deleted whose other files are damaged or missing.
   const described = existsSync(join(folder, TRAWL_MODEL_FILE)) ? await readTrawlModelFile(folder) : undefined;
   if (described === undefined || sourceOf(described) === null) {
@@ -197,7 +177,9 @@ async function removeModel(nameOrPath: string): Promise<{ name: string; folder: 
     );
   }
   await rm(folder, { recursive: true });
-  return { name: described.name, folder };
+  if (options.json) out(JSON.stringify({ name: described.name, folder }));
+  else note(`${folder} removed`);
+  return EXIT.ok;
 }
 
 type ListedModel = ModelFacts | { readonly name: string; readonly problem: string };
@@ -215,20 +197,12 @@ async function listedModels(): Promise<ListedModel[]> {
   return models;
 }
 
-/** One line per model. */
-function modelTable(models: readonly ListedModel[]): string[] {
-  const width = Math.max(0, ...models.map((model) => modelNameFor(model).length));
-  return models.map((model) => {
-    const facts =
-      'problem' in model
-        ? `cannot be used: ${model.problem}`
-        : `${whatOf(model)}, ${model.precisions.join(' + ')}, ${formatBytes(model.bytes)}`;
-    return `${modelNameFor(model).padEnd(width)}  ${facts}`;
-  });
-}
-
-function whatOf({ kind, architecture, dimension }: ModelFacts): string {
-  return kind === 'cross-encoder' ? `${architecture}, cross-encoder` : `${architecture}, ${dimension} dimensions`;
+function modelRow(model: ListedModel): string[] {
+  const name = modelNameFor(model);
+  if ('problem' in model) return [name, `cannot be used: ${model.problem}`];
+  const { kind, architecture, dimension, precisions, bytes } = model;
+  const what = kind === 'cross-encoder' ? kind : `${dimension} dimensions`;
+  return [name, `${architecture}, ${what}, ${precisions.join(' + ')}, ${formatBytes(bytes)}`];
 }
 
 /** The value to use for `--model`: the folder's name if a look-up finds it, else its path. */

@@ -6,7 +6,9 @@ import { parseColumns } from '../../src/engine/filter/column.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { CHANGED_BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
-import { COLUMN_OPTIONS } from '../building/column-options.ts';
+import { COLUMN_OPTIONS } from '../building/corpus-options.ts';
+import * as option from '../options/option.ts';
+import { lines } from '../output/lines.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const optimizeCommand = defineCommand({
@@ -14,27 +16,25 @@ export const optimizeCommand = defineCommand({
   summary:
     'make an index faster or smaller, or add BM25 or columns: search codes, prefilter, float16, compaction, inverted indexes',
   description:
-    'Writes int8 search codes for shards without them (for example if the native engine was missing at the build) or with those of an earlier version, and a ' +
+    'Writes int8 search codes for shards without them (for example if the native engine was missing at the build) or with codes of an earlier version, and a ' +
     'prefilter for shards where it makes searches faster: a search then reads half the bytes or less. Answers do not change.\n\n' +
-    '--float16 halves the vectors of shards whose values are all exact in float16, such as those of float16 encoders. ' +
+    '--float16 halves the vectors of shards whose values are all exact in float16, as float16 encoders make them. ' +
     '--bm25 adds or repairs inverted indexes, and --column columns for filters; without other options both also work without the native engine. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
     'A server that has the index open keeps the old version until it reloads.\n\n' +
     'The same command resumes a stopped one at the shard that it was stopped at; SIGTERM stops it with exit code 75, Ctrl-C ' +
     'with 130. A compaction starts from the beginning, and both stop it with 130.',
   resumable: true,
-  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  positionals: { usage: '<index>', help: { index: 'The index directory.' } },
   options: {
-    compact: {
-      type: 'flag',
-      help: 'First rewrite shards that have deleted rows, without these rows. Vectors are copied; row numbers and the generation change. The old shards stay on disk until the index is changed or compacted again.',
-    },
-    float16: { type: 'flag', help: 'Store the vectors of a shard as float16 if all its values are exact in float16.' },
+    compact: option.flag(
+      'First rewrite shards that have deleted rows, without these rows. Vectors are copied; row numbers and the generation change. The old shards stay on disk until the index is changed or compacted again.',
+    ),
+    float16: option.flag('Store the vectors of a shard as float16 if all its values are exact in float16.'),
     ...COLUMN_OPTIONS,
-    'drop-column': {
-      type: 'list',
-      value: 'NAME',
-      help: 'Remove a column for filters. With --column of the same name, it is made again with another type. Repeat it for several columns.',
-    },
+    'drop-column': option.list(
+      'NAME',
+      'Remove a column for filters. With --column of the same name, it is made again with another type. Repeat it for several columns.',
+    ),
     ...CHANGED_BM25_OPTIONS,
   },
   examples: [
@@ -71,35 +71,20 @@ export const optimizeCommand = defineCommand({
       onStep: note,
       signal,
     });
-    if (options.json) {
-      const { compacted: shards = 0, dropped = 0 } = compacted ?? {};
-      out(JSON.stringify({ ...(compacted === null ? {} : { compacted: shards, dropped }), ...summary }));
-    } else {
-      const {
-        codesMade,
-        prefiltersMade,
-        prefiltersNotWorthwhile,
-        rewritten,
-        notRepresentable,
-        lexicalMade,
-        columnsMade,
-      } = summary;
-      const shards = (count: number): string => formatNumberOf(count, 'shard');
-      const done = [
-        ...(compacted === null
-          ? []
-          : [`${formatNumberOf(compacted.dropped, 'deleted row')} dropped, ${shards(compacted.compacted)} rewritten`]),
-        `search codes made for ${shards(codesMade)}`,
-        `prefilters made for ${prefiltersMade}${prefiltersNotWorthwhile > 0 ? ` (not worthwhile for ${prefiltersNotWorthwhile})` : ''}`,
-        ...(options.float16 ? [`${shards(rewritten)} rewritten as float16`] : []),
-        ...(bm25 === undefined ? [] : [`inverted indexes made for ${shards(lexicalMade)}`]),
-        ...(columns === undefined ? [] : [`columns made for ${shards(columnsMade)}`]),
-        ...(notRepresentable > 0
-          ? [`${shards(notRepresentable)} kept as float32: a value is not exact in float16`]
-          : []),
-      ];
-      out(done.join('; '));
-    }
+    const shards = (count: number): string => formatNumberOf(count, 'shard');
+    const { prefiltersNotWorthwhile: useless, notRepresentable } = summary;
+    const done = lines(
+      compacted !== null &&
+        `${formatNumberOf(compacted.dropped, 'deleted row')} dropped, ${shards(compacted.compacted)} rewritten`,
+      `search codes made for ${shards(summary.codesMade)}`,
+      `prefilters made for ${summary.prefiltersMade}${useless > 0 ? ` (not worthwhile for ${useless})` : ''}`,
+      options.float16 && `${shards(summary.rewritten)} rewritten as float16`,
+      bm25 !== undefined && `inverted indexes made for ${shards(summary.lexicalMade)}`,
+      columns !== undefined && `columns made for ${shards(summary.columnsMade)}`,
+      notRepresentable > 0 && `${shards(notRepresentable)} kept as float32: a value is not exact in float16`,
+    );
+    const { compacted: rewritten, dropped } = compacted ?? {};
+    out(options.json ? JSON.stringify({ compacted: rewritten, dropped, ...summary }) : done.join('; '));
     return EXIT.ok;
   },
 });

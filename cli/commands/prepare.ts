@@ -1,10 +1,16 @@
 import { ID_SOURCES } from '../../indexer/prepare/format-rows.ts';
-import { DOCUMENT_FORMATS } from '../../indexer/prepare/list-documents.ts';
 import { RULE_NAMES } from '../../indexer/prepare/open-rule.ts';
-import { type PrepareProgress, type PrepareSummary, preparePassages } from '../../indexer/prepare/prepare-passages.ts';
+import {
+  DOCUMENT_FORMATS,
+  type PrepareProgress,
+  type PrepareSummary,
+  preparePassages,
+} from '../../indexer/prepare/prepare-passages.ts';
 import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
 import { requiredOption } from '../options/checks.ts';
-import { stepProgress } from '../output/progress/step-progress.ts';
+import * as option from '../options/option.ts';
+import { lines } from '../output/lines.ts';
+import { type ShowStep, withProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const prepareCommand = defineCommand({
@@ -20,64 +26,43 @@ export const prepareCommand = defineCommand({
   positionals: {
     usage: '<documents...>',
     help: { 'documents...': 'Files and directories, read in the order given.' },
-    min: 1,
     max: 1000,
   },
   options: {
-    out: {
-      type: 'string',
-      value: 'FILE',
-      help: 'The file to write: .jsonl or .tsv, followed by .gz or .zst to compress it. Required.',
-    },
-    rule: {
-      type: 'choice',
-      choices: RULE_NAMES,
-      default: 'words',
-      help: 'How to split: by words, sentences or tokens, or exactly like another project.',
-    },
-    size: {
-      type: 'integer',
-      min: 1,
-      max: 1_000_000,
-      help: 'Size of a passage: words (default 100), sentences (6), tokens (180), or words of flashrag-words (512).',
-    },
-    overlap: {
-      type: 'integer',
-      min: 0,
-      max: 999_999,
-      help: 'Number of words, sentences or tokens that a passage shares with the passage before it. Default: 0.',
-    },
-    model: { type: 'string', value: 'NAME|DIR', help: 'The model whose tokenizer --rule tokens uses.' },
-    'id-from': {
-      type: 'choice',
-      choices: ID_SOURCES,
-      default: 'position',
-      help: 'position: the id is the number of the passage in the file. doc: DOCUMENT-N for passage N of a document.',
-    },
-    columns: {
-      type: 'flag',
-      default: true,
-      help: 'Omit the JSONL columns about the source of a passage: doc_id, passage, url, overlap, filled, and section for KILT.',
-    },
-    format: { type: 'choice', choices: DOCUMENT_FORMATS, help: 'Format of all files. Default: by their names.' },
-    'skip-bad-lines': {
-      type: 'flag',
-      help: 'Skip and count bad lines instead of stopping at the first.',
-    },
-    overwrite: {
-      type: 'flag',
-      help: 'Replace the file at OUT. The old file stays in place until the new one is complete.',
-    },
-    workers: { type: 'integer', min: 1, max: 1024, help: 'Threads. Default: the cores available to this process.' },
+    out: option.text('FILE', 'The file to write: .jsonl or .tsv, followed by .gz or .zst to compress it. Required.'),
+    rule: option.choice(
+      { choices: RULE_NAMES, default: 'words' },
+      'How to split: by words, sentences or tokens, or exactly like another project.',
+    ),
+    size: option.integer(
+      { min: 1, max: 1_000_000 },
+      'Size of a passage: words (default 100), sentences (6), tokens (180), or words of flashrag-words (512).',
+    ),
+    overlap: option.integer(
+      { min: 0, max: 999_999 },
+      'Number of words, sentences or tokens that a passage shares with the passage before it. Default: 0.',
+    ),
+    model: option.text('NAME|DIR', 'The model whose tokenizer --rule tokens uses.'),
+    'id-from': option.choice(
+      { choices: ID_SOURCES, default: 'position' },
+      'position: the id is the number of the passage in the file. doc: DOCUMENT-N for passage N of a document.',
+    ),
+    columns: option.flag(
+      'Omit the JSONL columns about the source of a passage: doc_id, passage, url, overlap, filled, and section for KILT.',
+      { default: true },
+    ),
+    format: option.choice(DOCUMENT_FORMATS, 'Format of all files. Default: by their names.'),
+    'skip-bad-lines': option.flag('Skip and count bad lines instead of stopping at the first.'),
+    overwrite: option.flag('Replace the file at OUT. The old file stays in place until the new one is complete.'),
+    workers: option.integer({ min: 1, max: 1024 }, 'Threads. Default: the cores available to this process.'),
   },
   examples: [
     'trawl prepare kilt_knowledgesource.json --rule rag-r1 --out wiki_kilt_100_really.tsv',
     'trawl prepare extracted/ --rule sentences --size 6 --overlap 3 --out passages.jsonl.zst',
   ],
   async run({ options, positionals, signal, out, note }) {
-    const progress = stepProgress({ silent: options.quiet || options.json });
-    try {
-      const summary = await preparePassages({
+    const summary = await withProgress(options, (show) =>
+      preparePassages({
         documents: positionals,
         format: options.format,
         out: requiredOption('out', options.out, 'the file to write, such as --out passages.jsonl'),
@@ -91,41 +76,33 @@ export const prepareCommand = defineCommand({
         columns: options.columns,
         skipBadLines: options['skip-bad-lines'],
         workers: options.workers,
-        onProgress: showOn(progress.update),
+        onProgress: progressOf(show),
         signal,
-      });
-      progress.stop();
-      if (options.json) out(JSON.stringify(summary));
-      else for (const line of textSummary(summary)) note(line);
-      return EXIT.ok;
-    } finally {
-      progress.stop();
-    }
+      }),
+    );
+    if (options.json) out(JSON.stringify(summary));
+    else for (const line of textSummary(summary)) note(line);
+    return EXIT.ok;
   },
 });
 
 function textSummary(summary: PrepareSummary): string[] {
   const { out, documents, passages, emptyDocuments, writtenBytes, elapsedMs, skippedLines, skippedExamples } = summary;
   const rate = formatCount(Math.round((1000 * passages) / elapsedMs));
-  const lines = [
+  return lines(
     `${out}: ${formatNumberOf(passages, 'passage')} from ${formatNumberOf(documents, 'document')}, ${formatBytes(writtenBytes)}`,
     `  ${formatDuration(elapsedMs)}, ${rate} passages/s`,
-  ];
-  if (emptyDocuments > 0) lines.push(`  ${formatNumberOf(emptyDocuments, 'document')} without a passage`);
-  if (skippedLines > 0) {
-    lines.push(
-      `  ${formatNumberOf(skippedLines, 'bad line')} skipped:`,
-      ...skippedExamples.map((line) => `    ${line}`),
-    );
-  }
-  return lines;
+    emptyDocuments > 0 && `  ${formatNumberOf(emptyDocuments, 'document')} without a passage`,
+    skippedLines > 0 && `  ${formatNumberOf(skippedLines, 'bad line')} skipped:`,
+    ...(skippedLines > 0 ? skippedExamples.map((line) => `    ${line}`) : []),
+  );
 }
 
-function showOn(update: ReturnType<typeof stepProgress>['update']): (progress: PrepareProgress) => void {
+function progressOf(show: ShowStep): (progress: PrepareProgress) => void {
   const started = performance.now();
   return ({ readBytes, sizeBytes, passages, documents, writtenBytes }) => {
     const rate = formatCount(Math.round((1000 * passages) / Math.max(1, performance.now() - started)));
-    update({
+    show({
       step: 'preparing',
       // The size of a pipe is not known.
       share: sizeBytes > 0 ? Math.min(1, readBytes / sizeBytes) : 0,

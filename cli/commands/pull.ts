@@ -1,41 +1,39 @@
 import { join, resolve } from 'node:path';
-import { type DownloadedRepository, downloadRepository } from '../../indexer/hub/download-repository.ts';
-import { type DownloadPlan, planDownload } from '../../indexer/hub/plan-download.ts';
+import {
+  type DownloadedRepository,
+  type DownloadPlan,
+  downloadRepository,
+  planDownload,
+} from '../../indexer/hub/download-repository.ts';
 import { PUBLISHED } from '../../indexer/hub/published.ts';
-import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { formatBytes } from '../../src/base/format.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
-import { nextCommands } from '../model/pull-next.ts';
-import { dryRunReport, lengthRemarks, publishedTable, repositoryFacts } from '../model/pull-report.ts';
+import { dryRunReport, lengthRemarks, nextCommands, publishedTable, repositoryFacts } from '../model/pull-report.ts';
 import { type PullSubject, pullSubject } from '../model/pull-subject.ts';
+import * as option from '../options/option.ts';
 import { modelProgress } from '../output/progress/model-progress.ts';
-import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { type CommandContext, defineCommand, EXIT, resumable } from '../program/command.ts';
 
 const options = {
-  out: {
-    type: 'string',
-    value: 'DIR',
-    default: 'downloads',
-    help: 'Folder for all repositories. The files of owner/name go to DIR/owner/name, so that files that two names share are downloaded once.',
-  },
-  list: { type: 'flag', help: 'List the table, as without a name.' },
-  'dry-run': {
-    type: 'flag',
-    help: 'Download nothing; print files, sizes (from the hub) and free space. Exit code 3 if the files do not fit.',
-  },
-  include: {
-    type: 'list',
-    value: 'PATTERN',
-    help: 'With owner/name: download only files whose path matches; * stands for any characters including slashes, ? for one.',
-  },
-  exclude: { type: 'list', value: 'PATTERN', help: 'With owner/name: skip files whose path matches.' },
-  type: {
-    type: 'choice',
-    choices: ['dataset', 'model'],
-    default: 'dataset',
-    help: 'Type of the repository owner/name. To use a model as an encoder, run `trawl model add` instead.',
-  },
-  concurrency: { type: 'integer', value: 'N', default: 4, min: 1, max: 32, help: 'Files downloaded at once.' },
+  out: option.text(
+    { value: 'DIR', default: 'downloads' },
+    'Folder for all repositories. The files of owner/name go to DIR/owner/name, so that files that two names share are downloaded once.',
+  ),
+  list: option.flag('List the table, as without a name.'),
+  'dry-run': option.flag(
+    'Download nothing; print files, sizes (from the hub) and free space. Exit code 3 if the files do not fit.',
+  ),
+  include: option.list(
+    'PATTERN',
+    'With owner/name: download only files whose path matches; * stands for any characters including slashes, ? for one.',
+  ),
+  exclude: option.list('PATTERN', 'With owner/name: skip files whose path matches.'),
+  type: option.choice(
+    { choices: ['dataset', 'model'], default: 'dataset' },
+    'Type of the repository owner/name. To use a model as an encoder, run `trawl model add` instead.',
+  ),
+  concurrency: option.integer({ default: 4, min: 1, max: 32 }, 'Files downloaded at once.'),
 } as const;
 
 type Context = CommandContext<typeof options>;
@@ -56,8 +54,6 @@ export const pullCommand = defineCommand({
   positionals: {
     usage: '[name]',
     help: { name: 'A name of the table, or owner/name[@revision] of a repository on the hub.' },
-    min: 0,
-    max: 1,
   },
   options,
   examples: [
@@ -82,19 +78,12 @@ export const pullCommand = defineCommand({
   },
 });
 
-interface Pull {
-  readonly subject: PullSubject;
-  readonly root: string;
-  /** One for each part of the subject. */
-  readonly plans: readonly DownloadPlan[];
-  readonly remarks: readonly string[];
-  readonly missingBytes: number;
-  readonly freeBytes: number;
-}
+type Pull = Awaited<ReturnType<typeof planPull>>;
 
-async function planPull(subject: PullSubject, context: Context): Promise<Pull> {
+async function planPull(subject: PullSubject, context: Context) {
   const note = notesOf(context);
   const root = resolve(context.options.out);
+  /** One for each part of the subject. */
   const plans: DownloadPlan[] = [];
   const remarks: string[] = [];
   for (const part of subject.parts) {
@@ -116,13 +105,12 @@ function notesOf({ options, note }: Context): (text: string) => void {
 function reportDryRun(pull: Pull, { options, out }: Context): number {
   const { subject, plans, missingBytes, freeBytes: free, remarks } = pull;
   const fits = missingBytes <= free;
-  if (options.json) {
-    const repositories = subject.parts.map((part, i) => ({
-      ...repositoryFacts(part, plans[i]!),
-      missingBytes: plans[i]!.missingBytes,
-    }));
-    out(JSON.stringify({ name: subject.name, repositories, missingBytes, freeBytes: free, fits, remarks }));
-  } else out(dryRunReport(subject, plans, { missing: missingBytes, free }));
+  const repositories = subject.parts.map((part, i) => {
+    const plan = plans[i]!;
+    return { ...repositoryFacts(part, plan), missingBytes: plan.missingBytes };
+  });
+  const facts = { name: subject.name, repositories, missingBytes, freeBytes: free, fits, remarks };
+  out(options.json ? JSON.stringify(facts) : dryRunReport(subject, plans, { missing: missingBytes, free }));
   return fits ? EXIT.ok : EXIT.problems;
 }
 
@@ -144,33 +132,22 @@ async function download({ subject, plans }: Pull, context: Context): Promise<Dow
     const progress = modelProgress({ silent: options.quiet || options.json });
     notesOf(context)(`${part.repository.name}@${commit.slice(0, 12)} → ${folder}`);
     try {
-      done.push(
-        await downloadRepository({
-          ...part,
-          // The commit of the plan, even if the branch has moved.
-          revision: commit,
-          into: folder,
-          concurrency: options.concurrency,
-          signal,
-          onProgress: progress.download,
-          onNotice: progress.note,
-        }),
-      );
-    } catch (error) {
-      throw resumableIfCancelled(error);
+      const downloading = downloadRepository({
+        ...part,
+        // The commit of the plan, even if the branch has moved.
+        revision: commit,
+        into: folder,
+        concurrency: options.concurrency,
+        signal,
+        onProgress: progress.download,
+        onNotice: progress.note,
+      });
+      done.push(await resumable(downloading, 'Stopped. The downloaded parts are kept; the same command resumes.'));
     } finally {
       progress.stop();
     }
   }
   return done;
-}
-
-function resumableIfCancelled(error: unknown): unknown {
-  if (asTrawlError(error).code !== 'CANCELLED') return error;
-  return new TrawlError('CANCELLED', 'Stopped. The downloaded parts are kept; the same command resumes.', {
-    details: { resumable: true },
-    cause: error,
-  });
 }
 
 function reportPull(

@@ -13,6 +13,7 @@ import { recordFilter } from '../../training/records/record-filter.ts';
 import { RecordSummary } from '../../training/records/record-statistics.ts';
 import { redactor } from '../../training/records/redact-record.ts';
 import { actionOf } from '../options/checks.ts';
+import * as option from '../options/option.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { writeRecords } from '../records/record-output.ts';
 import { statisticsText } from '../records/statistics-text.ts';
@@ -24,37 +25,33 @@ type Action = (typeof ACTIONS)[number];
 const MIN_KEY_BYTES = 16;
 
 const options = {
-  since: { type: 'string', value: 'TIME', help: 'Only records from this date or time (UTC) on.' },
-  until: { type: 'string', value: 'TIME', help: 'Only records before this date or time (UTC).' },
-  trajectory: { type: 'list', value: 'ID', help: 'Only records of this trajectory. May be repeated.' },
-  generation: { type: 'list', value: 'ID', help: 'Only records of this generation of an index. May be repeated.' },
-  dialect: { type: 'list', value: 'NAME', help: 'Only records of this dialect. May be repeated.' },
-  index: { type: 'list', value: 'NAME', help: 'Only records of this index. May be repeated.' },
-  policy: { type: 'list', value: 'NAME', help: 'Only records of this policy. May be repeated.' },
-  dataset: { type: 'list', value: 'NAME', help: 'Only records of this data set. May be repeated.' },
-  split: { type: 'list', value: 'NAME', help: 'Only records of this split, such as train. May be repeated.' },
-  unique: {
-    type: 'flag',
-    help: 'merge: write equal records once: those equal in trajectory, turn, question and query, or without a trajectory or turn in the whole line.',
-  },
-  drop: {
-    type: 'list',
-    value: 'FIELD',
-    help: 'redact: leave this field out (a history that is not named is treated as its query or question): query, question, history, trajectory, questionId, dataset, policy, split, tags, requestId, traceId, spanId, view, index, ids, turn, step or filter. May be repeated.',
-  },
-  hash: {
-    type: 'list',
-    value: 'FIELD',
-    help: 'redact: write keyed hashes in place of the texts of this field; equal texts have equal hashes in all fields. May be repeated.',
-  },
-  'key-file': {
-    type: 'string',
-    value: 'FILE',
-    help: 'redact: file with the secret of the hashes, at least 16 bytes. Keep it: the same secret gives the same hashes.',
-  },
-  out: { type: 'string', value: 'FILE', help: 'Write to FILE. Default: standard output.' },
-  overwrite: { type: 'flag', help: 'Replace FILE if it exists.' },
-  'skip-damaged': { type: 'flag', help: 'Leave out damaged lines and report their number. Default: refuse them.' },
+  since: option.text('TIME', 'Only records from this date or time (UTC) on.'),
+  until: option.text('TIME', 'Only records before this date or time (UTC).'),
+  trajectory: option.list('ID', 'Only records of this trajectory. May be repeated.'),
+  generation: option.list('ID', 'Only records of this generation of an index. May be repeated.'),
+  dialect: option.list('NAME', 'Only records of this dialect. May be repeated.'),
+  index: option.list('NAME', 'Only records of this index. May be repeated.'),
+  policy: option.list('NAME', 'Only records of this policy. May be repeated.'),
+  dataset: option.list('NAME', 'Only records of this data set. May be repeated.'),
+  split: option.list('NAME', 'Only records of this split, such as train. May be repeated.'),
+  unique: option.flag(
+    'merge: write equal records once: those equal in trajectory, turn, question and query, or without a trajectory or turn in the whole line.',
+  ),
+  drop: option.list(
+    'FIELD',
+    'redact: leave this field out (a history that is not named is treated as its query or question): query, question, history, trajectory, questionId, dataset, policy, split, tags, requestId, traceId, spanId, view, index, ids, turn, step or filter. May be repeated.',
+  ),
+  hash: option.list(
+    'FIELD',
+    'redact: write keyed hashes in place of the texts of this field; equal texts have equal hashes in all fields. May be repeated.',
+  ),
+  'key-file': option.text(
+    'FILE',
+    'redact: file with the secret of the hashes, at least 16 bytes. Keep it: the same secret gives the same hashes.',
+  ),
+  out: option.text('FILE', 'Write to FILE. Default: standard output.'),
+  overwrite: option.flag('Replace FILE if it exists.'),
+  'skip-damaged': option.flag('Leave out damaged lines and report their number. Default: refuse them.'),
 } as const;
 
 const SELECTION = ['since', 'until', 'trajectory', 'generation', 'dialect', 'index', 'policy', 'dataset', 'split'];
@@ -87,7 +84,6 @@ export const recordsCommand = defineCommand({
     usage: '<action> <file…>',
     help: { action: 'stats, cat, merge or redact.', file: 'Files of --record.' },
     words: ACTIONS,
-    min: 2,
     max: 1000,
   },
   options,
@@ -104,10 +100,10 @@ export const recordsCommand = defineCommand({
       (name) => context.given.has(name) && !OPTIONS_OF[action].includes(name),
     );
     if (misplaced !== undefined) {
-      throw usageError(`--${misplaced} is no option of trawl records ${action}. See \`trawl records --help\`.`);
+      throw usageError(`trawl records ${action} has no option --${misplaced}. See \`trawl records --help\`.`);
     }
     if (action === 'stats') return stats(files, context);
-    if (action === 'cat') return write(files, context, (reading) => readAllRecords(files, reading), 'record');
+    if (action === 'cat') return write(files, context, (reading) => readAllRecords(files, reading));
     if (action === 'merge') return merge(files, context);
     return redact(files, context);
   },
@@ -131,12 +127,7 @@ async function merge(files: readonly string[], context: Context): Promise<number
   let repeated = 0;
   const { unique } = context.options;
   const onRepeated = (): void => void repeated++;
-  const code = await write(
-    files,
-    context,
-    (reading) => mergeRecords(files, { ...reading, unique, onRepeated }),
-    'record',
-  );
+  const code = await write(files, context, (reading) => mergeRecords(files, { ...reading, unique, onRepeated }));
   if (repeated > 0) context.note(`${formatNumberOf(repeated, 'repeated record')} left out.`);
   return code;
 }
@@ -147,7 +138,7 @@ async function redact(files: readonly string[], context: Context): Promise<numbe
     throw usageError('trawl records redact needs --drop FIELD or --hash FIELD.');
   }
   const change = redactor({ drop, hash, key: keyFile === undefined ? undefined : await readKey(keyFile) });
-  return write(files, context, (reading) => readAllRecords(files, reading), 'redacted record', change);
+  return write(files, context, (reading) => readAllRecords(files, reading), change, 'redacted record');
 }
 
 /** Writes the selected records, their lines changed by `change`. */
@@ -155,8 +146,8 @@ async function write(
   files: readonly string[],
   { options, signal, note }: Context,
   read: (reading: ReadRecordsOptions) => AsyncIterable<AnyLine>,
-  noun: string,
   change: (line: string) => string = (line) => line,
+  noun = 'record',
 ): Promise<number> {
   let damaged = 0;
   let unfinished = 0;

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { isNodeError, usageError } from '../../src/base/errors.ts';
 import { jsonRemoveSummary, textRemoveSummary } from '../building/build-summary.ts';
+import * as option from '../options/option.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 export const removeCommand = defineCommand({
@@ -16,11 +17,10 @@ export const removeCommand = defineCommand({
   positionals: {
     usage: '<index> [id...]',
     help: { index: 'The index directory.', 'id...': 'Ids of passages.' },
-    min: 1,
     max: 10_000,
   },
   options: {
-    ids: { type: 'string', value: 'FILE', help: 'File with one id per line; - for standard input.' },
+    ids: option.text('FILE', 'File with one id per line; - for standard input.'),
   },
   examples: ['trawl remove indexes/wiki18 doc-17 doc-18', 'trawl remove indexes/wiki18 --ids retracted.txt'],
   async run({ options, positionals, signal, out, note }) {

@@ -3,13 +3,11 @@ import { usageError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { defined } from '../../src/base/objects.ts';
 import { TRUNCATE_SIDES } from '../../src/encoder/text-encoder.ts';
-import type { KeyedCall } from '../../training/replay/answer-key.ts';
-import { GoldQuestions } from '../../training/replay/gold-questions.ts';
-import { IndexTarget } from '../../training/replay/index-target.ts';
+import { goldQuestions } from '../../training/replay/gold-questions.ts';
 import { DEFAULT_PERSISTENCE } from '../../training/replay/rank-biased-overlap.ts';
 import { replayRecords } from '../../training/replay/replay-records.ts';
-import type { ReplayTarget } from '../../training/replay/replay-target.ts';
-import { ServerTarget } from '../../training/replay/server-target.ts';
+import { indexTarget } from '../../training/replay/replay-target.ts';
+import { serverTarget } from '../../training/replay/server-target.ts';
 import { type BundleSummary, writeBundle } from '../../training/replay/write-bundle.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open/open-reranked.ts';
@@ -17,30 +15,29 @@ import { readApiKey } from '../options/api-key.ts';
 import { refuseOptions } from '../options/checks.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../options/filter-option.ts';
 import { numberFrom, parseCutoffs } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 import { QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { MODE_OPTION } from '../options/ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
+import { lines } from '../output/lines.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import { reportLines } from '../replay/replay-report.ts';
 
 const options = {
-  against: {
-    type: 'string',
-    value: 'URL|INDEX',
-    help: 'Ask every recorded query again, of this index directory or of a running server (http://HOST:PORT, or with /indexes/NAME for one of its indexes), and compare what it finds with what was recorded.',
-  },
-  bundle: {
-    type: 'string',
-    value: 'OUT',
-    help: 'Write the recorded answers to the folder OUT, which trawl serve --replay OUT serves without the index. Needs --index.',
-  },
-  index: {
-    type: 'string',
-    value: 'INDEX',
-    help: 'With --bundle: the index directory that answered, in the recorded generation. It has the passages; its encoder is not needed.',
-  },
-  k: { type: 'integer', min: 1, help: 'With --against: passages per query. Default: as recorded.' },
+  against: option.text(
+    'URL|INDEX',
+    'Ask every recorded query again, of this index directory or of a running server (http://HOST:PORT, or with /indexes/NAME for one of its indexes), and compare what it finds with what was recorded.',
+  ),
+  bundle: option.text(
+    'OUT',
+    'Write the recorded answers to the folder OUT, which trawl serve --replay OUT serves without the index. Needs --index.',
+  ),
+  index: option.text(
+    'INDEX',
+    'With --bundle: the index directory that answered, in the recorded generation. It has the passages; its encoder is not needed.',
+  ),
+  k: option.integer({ min: 1 }, 'With --against: passages per query. Default: as recorded.'),
   mode: {
     ...MODE_OPTION,
     help: 'With --against: rank by dense, bm25 or hybrid, with its default settings. Default: as recorded.',
@@ -53,40 +50,27 @@ const options = {
     ...QUERY_TEMPLATE_OPTION,
     help: 'With --against: which of question, history and query are searched for. Default: as recorded.',
   },
-  truncate: {
-    type: 'choice',
-    choices: TRUNCATE_SIDES,
-    help: "With --against: what to shorten if a question and its query together exceed the model's token limit. Default: as recorded.",
-  },
-  questions: {
-    type: 'string',
-    value: 'FILE',
-    help: 'With --against: questions with gold_ids or golden_answers (JSON lines, as for trawl eval). Adds the relevant passages and answers that are gained and lost. A record belongs to a question by its question id, or else by its text.',
-  },
-  p: {
-    type: 'string',
-    value: 'NUMBER',
-    default: String(DEFAULT_PERSISTENCE),
-    help: 'With --against: the persistence of rank-biased overlap, larger than 0 and less than 1. With 0.9 the first ten ranks have 86 % of the weight; a smaller number weighs the first ranks more.',
-  },
-  cutoffs: {
-    type: 'string',
-    value: 'K,K,…',
-    default: '1,3,5,10',
-    help: 'With --against: the values of k of overlap@k. A query counts for a k if both lists were asked for at least k passages.',
-  },
-  examples: {
-    type: 'integer',
-    min: 0,
-    max: 1000,
-    default: 5,
-    help: 'With --against: number of queries to show side by side, those whose lists differ most.',
-  },
-  'key-file': {
-    type: 'string',
-    value: 'FILE',
-    help: 'With a URL as --against: file with the API key of the server.',
-  },
+  truncate: option.choice(
+    TRUNCATE_SIDES,
+    "With --against: what to shorten if a question and its query together exceed the model's token limit. Default: as recorded.",
+  ),
+  questions: option.text(
+    'FILE',
+    'With --against: questions with gold_ids or golden_answers (JSON lines, as for trawl eval). Adds the relevant passages and answers that are gained and lost. A record belongs to a question by its question id, or else by its text.',
+  ),
+  p: option.text(
+    { value: 'NUMBER', default: String(DEFAULT_PERSISTENCE) },
+    'With --against: the persistence of rank-biased overlap, larger than 0 and less than 1. With 0.9 the first ten ranks have 86 % of the weight; a smaller number weighs the first ranks more.',
+  ),
+  cutoffs: option.text(
+    { value: 'K,K,…', default: '1,3,5,10' },
+    'With --against: the values of k of overlap@k. A query counts for a k if both lists were asked for at least k passages.',
+  ),
+  examples: option.integer(
+    { min: 0, max: 1000, default: 5 },
+    'With --against: number of queries to show side by side, those whose lists differ most.',
+  ),
+  'key-file': option.text('FILE', 'With a URL as --against: file with the API key of the server.'),
   ...RERANK_OPTIONS,
   ...RETRIEVER_OPTIONS,
 } as const;
@@ -108,7 +92,6 @@ export const replayCommand = defineCommand({
   positionals: {
     usage: '<records> …',
     help: { records: 'Files of --record. The rotated files of each are read too.' },
-    min: 1,
     max: 10_000,
   },
   options,
@@ -133,14 +116,9 @@ export const replayCommand = defineCommand({
   },
 });
 
-/** Options that only `--bundle` uses. */
 const OF_BUNDLE: readonly string[] = ['bundle', 'index', 'json', 'quiet', 'config'];
 
-async function makeBundle(
-  { positionals, given, options, signal, out, note }: Context,
-  bundle: string,
-  index: string,
-): Promise<number> {
+async function makeBundle({ positionals, given, options, signal, out, note }: Context, bundle: string, index: string) {
   const others = [...given].filter((name) => !OF_BUNDLE.includes(name));
   refuseOptions(given, others, 'with --bundle');
   const summary = await writeBundle({
@@ -155,28 +133,19 @@ async function makeBundle(
   return EXIT.ok;
 }
 
-function bundleLines({
-  bundle,
-  index,
-  generation,
-  records,
-  answers,
-  passages,
-  leftOut,
-  withoutFacts,
-}: BundleSummary): string[] {
-  const reasons = Object.entries(leftOut).filter(([, count]) => count > 0);
-  return [
+function bundleLines(summary: BundleSummary): string[] {
+  const { bundle, index, generation, records, answers, passages, leftOut, withoutFacts } = summary;
+  const reasons = Object.entries(leftOut).flatMap(([why, count]) =>
+    count > 0 ? [`${formatCount(count)} ${why}`] : [],
+  );
+  return lines(
     `${bundle}: ${formatNumberOf(answers, 'answer')} and ${formatNumberOf(passages, 'passage')} of ${formatNumberOf(records, 'record')}`,
     `index ${index}, generation ${generation}`,
-    ...(reasons.length === 0
-      ? []
-      : [`left out: ${reasons.map(([reason, count]) => `${formatCount(count)} ${reason}`).join(', ')}`]),
-    ...(withoutFacts === 0
-      ? []
-      : [`${formatNumberOf(withoutFacts, 'record')} of an older server: their replies of /v1/search have 0 tokens`]),
+    reasons.length > 0 && `left out: ${reasons.join(', ')}`,
+    withoutFacts > 0 &&
+      `${formatNumberOf(withoutFacts, 'record')} of an older server: their replies of /v1/search have 0 tokens`,
     `serve it: trawl serve --replay ${bundle}`,
-  ];
+  );
 }
 
 async function compare(context: Context, against: string): Promise<number> {
@@ -193,7 +162,7 @@ async function compare(context: Context, against: string): Promise<number> {
       changes,
       p,
       cutoffs,
-      gold: questions === undefined ? undefined : new GoldQuestions(questions),
+      gold: questions === undefined ? undefined : goldQuestions(questions),
       examples: options.examples,
       signal,
       onProgress: progressNotes(note),
@@ -219,45 +188,33 @@ function progressNotes(note: (text: string) => void): (records: number) => void 
   };
 }
 
-interface OpenTarget {
-  readonly target: ReplayTarget;
-  readonly changes: Partial<KeyedCall>;
-  close(): Promise<void>;
-}
-
 /** Options that a running server has settled. */
 const OF_INDEX: readonly string[] = [...Object.keys(RETRIEVER_OPTIONS), ...Object.keys(RERANK_OPTIONS)];
 
-async function openTarget({ options, given, signal, note }: Context, against: string): Promise<OpenTarget> {
-  const isUrl = /^https?:\/\//.test(against);
+/** The index or server that is asked, and what is changed of the recorded calls. */
+async function openTarget({ options, given, signal, note }: Context, against: string) {
   const filter = filterOption(options.filter);
   const { k, mode, truncate, 'query-template': template } = options;
   // What is not given stays as recorded.
   const changes = defined({ k, mode, truncate, filter, template });
-  if (isUrl) {
+  if (/^https?:\/\//.test(against)) {
     refuseOptions(given, OF_INDEX, 'with a URL: the server was started with its own');
-    return {
-      target: new ServerTarget(against, { apiKey: readApiKey(options['key-file']) }),
-      changes,
-      close: async () => undefined,
-    };
+    const target = serverTarget(against, { apiKey: readApiKey(options['key-file']) });
+    return { target, changes, close: async () => undefined };
   }
   refuseOptions(given, ['key-file'], 'unless --against is a URL');
   checkRerankOptions(options, given);
   checkEndpointOptions(options.model, given);
   const retrieving = { ...retrieverOptions(options), signal, onWarning: note };
-  const { retriever, close } = await openReranked(
-    against,
-    { ...options, views: undefined, view: undefined },
-    retrieving,
-  );
+  const whole = { ...options, views: undefined, view: undefined };
+  const { retriever, close } = await openReranked(against, whole, retrieving);
   try {
     checkFilter(filter, retriever.info);
   } catch (error) {
     await close();
     throw error;
   }
-  return { target: new IndexTarget(retriever), changes: { ...changes, ...rerankCall(options) }, close };
+  return { target: indexTarget(retriever), changes: { ...changes, ...rerankCall(options) }, close };
 }
 
 function persistence(text: string): number {

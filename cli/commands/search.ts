@@ -1,50 +1,15 @@
 import { usageError } from '../../src/base/errors.ts';
 import { formatDuration } from '../../src/base/format.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
-import type { ExplainedTerm } from '../../src/search/calls/lookup-calls.ts';
-import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
-import { explainedFusion, explainedPlaces } from '../../src/search/hybrid/explain-fusion.ts';
+import { explainedFusion, explainedPlaces } from '../../src/search/hybrid/hybrid-search.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-import { FURTHER_INDEX_OPTION, openReranked } from '../open/open-reranked.ts';
-import { SERVER_OPTIONS, searchSettings, withFolder } from '../open/search-source.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
-import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
-import { RERANK_OPTIONS } from '../options/rerank-options.ts';
-import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
-import { VIEW_OPTIONS } from '../options/view-options.ts';
+import { openReranked } from '../open/open-reranked.ts';
+import { searchSettings, withFolder } from '../open/search-source.ts';
+import { rankingOf } from '../options/ranking-options.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
-import { BULK_OPTIONS, isBulkSearch } from '../search/bulk-options.ts';
 import { hitJson, hitLines, type ShownHit } from '../search/found-hits.ts';
+import { isBulkSearch, SEARCH_OPTIONS } from '../search/search-options.ts';
 import { searchQueries } from '../search/search-queries.ts';
-
-const options = {
-  k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },
-  index: {
-    ...FURTHER_INDEX_OPTION,
-    help: `${FURTHER_INDEX_OPTION.help} With --url: the name of the served index.`,
-  },
-  question: {
-    type: 'string',
-    help: 'The question that the query was derived from: embeds "QUESTION [SEP] QUERY", like Agentic-R.',
-  },
-  history: {
-    type: 'list',
-    help: 'An earlier query for the question; repeat the option for several, oldest first. Embedded if the template has the history.',
-  },
-  'query-template': QUERY_TEMPLATE_OPTION,
-  ...BULK_OPTIONS,
-  ...SERVER_OPTIONS,
-  'query-form': QUERY_FORM_OPTION,
-  explain: {
-    type: 'flag',
-    help: 'With --mode bm25 or hybrid and one query: show the terms of each BM25 score, how often they are in the query (boost), how many passages have them, and their parts of the score; with hybrid also what each list adds to the score.',
-  },
-  ...RANKING_OPTIONS,
-  ...VIEW_OPTIONS,
-  ...RERANK_OPTIONS,
-  ...RETRIEVER_OPTIONS,
-} as const;
 
 export const searchCommand = defineCommand({
   name: 'search',
@@ -63,10 +28,8 @@ export const searchCommand = defineCommand({
         'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…). Not with --url.',
       query: 'The query, in quotes.',
     },
-    min: 0,
-    max: 2,
   },
-  options,
+  options: SEARCH_OPTIONS,
   resumable: true,
   examples: [
     'trawl search indexes/sample "Which river flows through Vienna?"',
@@ -104,32 +67,33 @@ export const searchCommand = defineCommand({
   },
 });
 
-type Context = CommandContext<typeof options>;
-
-async function searchOne(retriever: Retriever, query: string, { options, signal, out, note }: Context): Promise<void> {
+async function searchOne(
+  retriever: Retriever,
+  query: string,
+  { options, signal, out, note }: CommandContext<typeof SEARCH_OPTIONS>,
+) {
   const { question, history } = options;
   const input: EncoderInput =
     question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
   const ranking = { ...rankingOf(options, retriever.info, options.k), template: options['query-template'] };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
-  const answer = okOutcome(outcomes[0]!);
+  const answer = outcomes[0]!;
+  if (!answer.ok) throw answer.error;
   const { hits, tokens, truncated, certificate } = answer;
   const { hybrid } = ranking;
-  const terms = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
+  const rows = hits.map(({ row }) => row);
+  const { bm25, template } = ranking;
+  const terms = options.explain
+    ? (await retriever.explain({ queries: [{ query: input, rows }], template, bm25, signal })).explained[0]!
+    : undefined;
   const shown = hits.map((hit, i): ShownHit => {
     if (terms === undefined) return { hit, places: hit.places };
     return { hit, terms: terms[i], places: explainedPlaces(hit, hybrid, answer) };
   });
   const fusion = terms === undefined || hybrid === undefined ? undefined : explainedFusion(hybrid, answer);
   if (options.json) {
-    const head = JSON.stringify({
-      tokens,
-      truncated,
-      ...(certificate.exact ? {} : { exact: false }),
-      timings,
-      fusion,
-    }).slice(0, -1);
-    out(`${head},"hits":[${shown.map(hitJson).join(',')}]}`);
+    const facts = { tokens, truncated, exact: certificate.exact ? undefined : false, timings, fusion };
+    out(`${JSON.stringify(facts).slice(0, -1)},"hits":[${shown.map(hitJson).join(',')}]}`);
     return;
   }
   const width = process.stdout.isTTY === true ? Math.min(process.stdout.columns || 100, 100) : undefined;
@@ -141,25 +105,4 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}${reranking}`);
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
   if (!certificate.exact) note('The hits are not proved to be the best: the index over the vectors is approximate.');
-}
-
-async function explainHits(
-  retriever: Retriever,
-  query: EncoderInput,
-  hits: readonly Hit[],
-  { bm25, template, signal }: Pick<RetrieveCall, 'bm25' | 'template' | 'signal'>,
-): Promise<readonly (readonly ExplainedTerm[])[]> {
-  const rows = hits.map(({ row }) => row);
-  const { explained } = await retriever.explain({
-    queries: [{ query, rows }],
-    template,
-    bm25,
-    signal,
-  });
-  return explained[0]!;
-}
-
-function okOutcome(outcome: QueryOutcome): Extract<QueryOutcome, { ok: true }> {
-  if (outcome.ok) return outcome;
-  throw outcome.error;
 }

@@ -1,15 +1,29 @@
+import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { planServing, type ServePlan } from '../../evaluation/speed/serve-plan.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { exitProcess } from '../../src/base/system/exit-process.ts';
-import { type AddressFile, writeAddressFile } from '../../src/server/connections/address-file.ts';
+import { type AddressFile, writeAddressFile } from '../../src/server/connections/listen.ts';
+import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { checkRerankOptions } from '../options/rerank-options.ts';
+import { retrieverOptions } from '../options/retriever-options.ts';
+import { forecastLines } from '../output/forecast-lines.ts';
 import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
 import type { TrawlServer } from '../serve/make-server.ts';
-import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
-import { printServePlan } from '../serve/serve-plan.ts';
 import { readServeSettings, type ServeSettings } from '../serve/serve-settings.ts';
+import {
+  closeServer,
+  disconnectClients,
+  endWithin,
+  ReloadSignal,
+  reloadServer,
+  startListening,
+  stopServing,
+} from '../serve/server-lifecycle.ts';
 import { banner, exposureNotes, perturbationNotes, startFacts } from '../serve/start-messages.ts';
 
 export const serveCommand = defineCommand({
@@ -60,12 +74,7 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
   const settings = readServeSettings(options, context.positionals, context.given);
   if (options.plan) return printServePlan(settings, context);
   // Imported here so that the other commands do not load a web server.
-  const [{ makeServer }, { startListening }, { closeServer, disconnectClients, endWithin, stopServing }] =
-    await Promise.all([
-      import('../serve/make-server.ts'),
-      import('../serve/start-listening.ts'),
-      import('../serve/stop-server.ts'),
-    ]);
+  const { makeServer } = await import('../serve/make-server.ts');
   const server = await makeServer(settings, context);
   const endedInTime = endWithin(options['grace-s'] * 1000, signal, {
     disconnect: () => disconnectClients(server),
@@ -79,16 +88,17 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
   let addressFile: AddressFile | undefined;
   try {
     const url = await startListening(server);
-    noteExposure(server, settings, note);
-    notePerturbation(server, note);
-    await openIndexes(server, signal, stopServing);
+    const { listeners, holder } = server;
+    for (const line of [...exposureNotes(listeners, settings), ...perturbationNotes(listeners)]) note(`note: ${line}`);
+    await openIndexes(server, signal);
     if (signal.aborted) note('stopping before the start was complete');
     else {
       addressFile = publishAddress(server, settings);
-      announce(server, settings, url, context);
+      if (options.json) context.out(JSON.stringify(startFacts(url, server)));
+      else for (const line of banner(url, holder, settings.keys !== null)) note(line);
     }
     reloadSignal.handleWith(() => reloadServer(server, note));
-    await aborted(signal);
+    if (!signal.aborted) await once(signal, 'abort');
     note(`${process.stderr.isTTY === true ? '\n' : ''}stopping after the running requests`);
     addressFile?.remove();
     await stopServing(server);
@@ -101,26 +111,11 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
   }
 }
 
-/** Says clearly that answers are not what the index has. */
-function notePerturbation({ listeners }: TrawlServer, note: (text: string) => void): void {
-  for (const line of perturbationNotes(listeners)) note(`note: ${line}`);
-}
-
-function noteExposure({ listeners }: TrawlServer, { keys, tls }: ServeSettings, note: (text: string) => void): void {
-  for (const host of new Set(listeners.map(({ address }) => address.host))) {
-    for (const line of exposureNotes(host, { keys: keys !== null, tls: tls !== null })) note(`note: ${line}`);
-  }
-}
-
 /** Time to answer the requests that wait for a start that failed, in milliseconds. */
 const AFTER_FAILURE_MS = 2_000;
 
 /** Opens every index. A signal stops it without an error. If one cannot be opened, the requests that wait are answered first. */
-async function openIndexes(
-  server: TrawlServer,
-  signal: AbortSignal,
-  stopServing: (server: TrawlServer) => Promise<void>,
-): Promise<void> {
+async function openIndexes(server: TrawlServer, signal: AbortSignal): Promise<void> {
   const { holder } = server;
   const stop = (): void => holder.stop();
   if (signal.aborted) stop();
@@ -141,19 +136,34 @@ function publishAddress({ listeners }: TrawlServer, { addressFolder }: ServeSett
   return writeAddressFile(addressFolder, listeners[0]!.app.server.address() as AddressInfo);
 }
 
-function announce(
-  server: TrawlServer,
-  { options, keys }: ServeSettings,
-  url: string,
-  { out, note }: Pick<CommandContext<typeof SERVE_OPTIONS>, 'out' | 'note'>,
-): void {
-  if (options.json) out(JSON.stringify(startFacts(url, server)));
-  else for (const line of banner(url, server.holder, keys !== null)) note(line);
+/** Prints what serving the indexes takes and how fast searches should be. Opens no port. Resolves to the exit code. */
+async function printServePlan(
+  { indexes, options }: ServeSettings,
+  { out, note, signal }: CommandContext<typeof SERVE_OPTIONS>,
+): Promise<number> {
+  if (options.replay !== undefined || indexes.length === 0) {
+    throw usageError('--plan needs an index. Omit --plan, or name an index directory without --replay.');
+  }
+  if (indexes.some(({ folder }) => isPublishedAddress(folder))) {
+    throw usageError(
+      '--plan measures this machine, which does not search an index in Milvus or OpenSearch (docs/cluster.md has sizes).',
+    );
+  }
+  const plan = await planServing(indexes, {
+    wordsOnly: options.mode === 'bm25',
+    opening: { ...retrieverOptions(options), onWarning: note },
+    signal,
+  });
+  out(options.json ? JSON.stringify(plan) : planLines(plan).join('\n'));
+  return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+function planLines({ indexes, residentBytes, memoryLimitBytes, problems }: ServePlan): string[] {
+  const lines = indexes.flatMap(({ index, rows, dimension, residentBytes: own, search }) => [
+    `${index}: ${formatNumberOf(rows, 'passage')}${dimension === 0 ? ', without vectors' : ` × ${formatCount(dimension)}; searches read ${formatBytes(own)}`}`,
+    ...(search === null ? [] : forecastLines(search)),
+  ]);
+  lines.push(`memory for searching: ${formatBytes(residentBytes)} of ${formatBytes(memoryLimitBytes)}`);
+  if (problems.length > 0) lines.push('does not fit', ...problems.map((problem) => `  ${problem}`));
+  return lines;
 }

@@ -8,49 +8,33 @@ import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { readApiKey } from '../options/api-key.ts';
-import { stepProgress } from '../output/progress/step-progress.ts';
+import * as option from '../options/option.ts';
+import { withProgress } from '../output/progress/step-progress.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
 
 const options = {
-  'dry-run': {
-    type: 'flag',
-    help: 'Copy nothing; compare, and print what would be copied. Exit code 3 if it does not fit on the disk.',
-  },
-  check: {
-    type: 'flag',
-    help: 'Read every file of the copy again and compare it with the manifest, also those that an earlier run checked.',
-  },
-  jobs: { type: 'integer', value: 'N', default: 4, min: 1, max: 16, help: 'Files copied at once.' },
-  'limit-rate': {
-    type: 'integer',
-    value: 'MB',
-    min: 1,
-    help: 'Copy at most this many megabytes (10^6 bytes) per second.',
-  },
-  keep: {
-    type: 'integer',
-    value: 'N',
-    default: 2,
-    min: 1,
-    max: 100,
-    help: 'Copies to keep: the current one, and others to go back to, the newest first.',
-  },
-  'key-file': {
-    type: 'string',
-    value: 'FILE',
-    help: 'With a server: file with an API key of the scope admin. Default: the variable TRAWL_SYNC_KEY.',
-  },
-  's3-endpoint': {
-    type: 'string',
-    value: 'URL',
-    help: "With s3://: the address of a storage other than Amazon's, such as http://minio:9000. Default: AWS_ENDPOINT_URL_S3.",
-  },
-  's3-region': {
-    type: 'string',
-    value: 'REGION',
-    help: 'With s3://: the region. Default: AWS_REGION, or the configuration of AWS.',
-  },
-  's3-anonymous': { type: 'flag', help: 'With s3://: send no credentials, for a public bucket.' },
+  'dry-run': option.flag(
+    'Copy nothing; compare, and print what would be copied. Exit code 3 if it does not fit on the disk.',
+  ),
+  check: option.flag(
+    'Read every file of the copy again and compare it with the manifest, also those that an earlier run checked.',
+  ),
+  jobs: option.integer({ default: 4, min: 1, max: 16 }, 'Files copied at once.'),
+  'limit-rate': option.integer({ value: 'MB', min: 1 }, 'Copy at most this many megabytes (10^6 bytes) per second.'),
+  keep: option.integer(
+    { default: 2, min: 1, max: 100 },
+    'Copies to keep: the current one, and others to go back to, the newest first.',
+  ),
+  'key-file': option.text(
+    'FILE',
+    'With a server: file with an API key of the scope admin. Default: the variable TRAWL_SYNC_KEY.',
+  ),
+  's3-endpoint': option.text(
+    'URL',
+    "With s3://: the address of a storage other than Amazon's, such as http://minio:9000. Default: AWS_ENDPOINT_URL_S3.",
+  ),
+  's3-region': option.text('REGION', 'With s3://: the region. Default: AWS_REGION, or the configuration of AWS.'),
+  's3-anonymous': option.flag('With s3://: send no credentials, for a public bucket.'),
 } as const satisfies OptionTable;
 
 export const syncCommand = defineCommand({
@@ -73,8 +57,6 @@ export const syncCommand = defineCommand({
       source: 'A folder, http://HOST:PORT/indexes/NAME, or s3://BUCKET/FOLDER.',
       destination: 'Nothing, an empty folder, an earlier copy, or an older generation of the index.',
     },
-    min: 2,
-    max: 2,
   },
   options,
   examples: [
@@ -87,9 +69,9 @@ export const syncCommand = defineCommand({
   async run({ options, positionals, given, signal, out, note }) {
     const [from, to] = positionals as [string, string];
     const rate = options['limit-rate'];
-    const progress = stepProgress({ silent: options.quiet || options.json || options['dry-run'] });
-    try {
-      const report = await syncIndex({
+    const silent = { quiet: options.quiet || options['dry-run'], json: options.json };
+    const report = await withProgress(silent, (show) =>
+      syncIndex({
         open: sourceOf(from, options, given),
         destination: to,
         dryRun: options['dry-run'],
@@ -100,21 +82,18 @@ export const syncCommand = defineCommand({
         signal,
         note,
         onProgress: ({ doneBytes, totalBytes }) =>
-          progress.update({
+          show({
             step: `copying ${from}`,
             share: totalBytes === 0 ? 1 : Math.min(1, doneBytes / totalBytes),
             facts: `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}`,
           }),
-      });
-      progress.stop();
-      const free = report.state === 'planned' ? await freeBytes(to) : undefined;
-      const fits = free === undefined || report.bytes.transferred <= free;
-      if (options.json) out(JSON.stringify({ ...report, ...(free === undefined ? {} : { freeBytes: free, fits }) }));
-      else for (const line of linesOf(report, free)) out(line);
-      return fits ? EXIT.ok : EXIT.problems;
-    } finally {
-      progress.stop();
-    }
+      }),
+    );
+    const free = report.state === 'planned' ? await freeBytes(to) : undefined;
+    const fits = free === undefined || report.bytes.transferred <= free;
+    if (options.json) out(JSON.stringify({ ...report, freeBytes: free, fits: free === undefined ? undefined : fits }));
+    else for (const line of linesOf(report, free)) out(line);
+    return fits ? EXIT.ok : EXIT.problems;
   },
 });
 
@@ -130,9 +109,7 @@ function sourceOf(from: string, options: OptionValues<typeof SOURCE_OPTIONS>, gi
   if (type === 'folder') return folderSource(from);
   if (type === 'server') {
     parseIndexUrl(from);
-    return serverSource(from, {
-      apiKey: readApiKey(options['key-file'], { option: '--key-file', variable: 'TRAWL_SYNC_KEY' }),
-    });
+    return serverSource(from, { apiKey: readApiKey(options['key-file'], { variable: 'TRAWL_SYNC_KEY' }) });
   }
   parseS3Url(from);
   return s3Source(from, {

@@ -6,7 +6,7 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
-import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
+import { narrowedRetriever } from '../../src/search/layers/passing-retriever.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
@@ -33,7 +33,7 @@ export const triageCommand = defineCommand({
     'bound that recall cannot exceed, and compares it with the recall of the present encoder. To show how far the estimate can be ' +
     'trusted, it makes the same estimate for the present encoder as if that were new, and gives its error. docs/iteration.md has the ' +
     'method, and its measured errors.\n\n' +
-    'With --min-recall or --max-drop the exit code is 3 if the model is refused. The settings of the new model are those of ' +
+    'With --min-recall or --max-drop the exit code is 3 if the model is refused. The options of the new model are the same as for ' +
     '`trawl index`. The same command resumes a run that was stopped; equal inputs, options and seed give the same figures, but for times.\n\n' +
     'With --json: {"source", "index", "model", "questions", "passages", "records", "settings", "recall", "gate", "threshold", "verdict", "times"}.',
   positionals: {
@@ -43,8 +43,6 @@ export const triageCommand = defineCommand({
       model:
         'The new model: a name in models/, the path of a model folder, or the folder of a checkpoint (safetensors), which is imported first.',
     },
-    min: 2,
-    max: 2,
   },
   resumable: true,
   options: TRIAGE_OPTIONS,

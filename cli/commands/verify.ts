@@ -1,15 +1,15 @@
+import type { VerifyReport } from '../../indexer/verify/index-verifier.ts';
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
-import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
 import { formatBytes, formatNumberOf } from '../../src/base/format.ts';
-import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { openIndexEncoder } from '../../src/search/opening/open-index-encoder.ts';
 import { isMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS } from '../model/endpoint-options.ts';
 import { numberFrom } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
-import { type ShownSteps, stepProgress } from '../output/progress/step-progress.ts';
-import { type CommandContext, defineCommand, EXIT } from '../program/command.ts';
+import { withProgress } from '../output/progress/step-progress.ts';
+import { type AnyContext, defineCommand, EXIT, INDEX_OR_ADDRESS } from '../program/command.ts';
 
 const { model, precision, device, 'share-weights': weights, 'encoder-threads': threads } = RETRIEVER_OPTIONS;
 
@@ -26,33 +26,20 @@ export const verifyCommand = defineCommand({
     'The exit code is 3 if a check found a problem. Each line has the file, what was found, what was expected and what to do.\n\n' +
     'With --json: {"folder", "quick", "rows", "shards", "problems": [{"file", "message"}, …], "notChecked", "sample": ' +
     '{"passages", "equal", "largestDistance"} or null, "analysed": passages analysed again, or null}.',
-  positionals: {
-    usage: '<index>',
-    help: { index: 'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…).' },
-    min: 1,
-    max: 1,
-  },
+  positionals: INDEX_OR_ADDRESS,
   options: {
-    quick: {
-      type: 'flag',
-      help: 'Check only manifests, sizes, headers and deleted rows. Takes seconds at any size, but does not detect a changed byte within a file.',
-    },
-    sample: {
-      type: 'integer',
-      min: 0,
-      max: 1_000_000,
-      default: 32,
-      help: 'Number of passages to embed again and compare with their vectors, and to analyse again and compare with their inverted indexes.',
-    },
-    'sample-distance': {
-      type: 'string',
-      value: 'NUMBER',
-      help: 'Largest accepted distance of a vector of the sample to the stored one, as a fraction of its length. Default: 0.05, for int8 models 0.3. Servers on other GPUs or with quantised weights may need more.',
-    },
-    'require-model': {
-      type: 'flag',
-      help: 'Fail if the model is missing, instead of skipping the comparison.',
-    },
+    quick: option.flag(
+      'Check only manifests, sizes, headers and deleted rows. Takes seconds at any size, but does not detect a changed byte within a file.',
+    ),
+    sample: option.integer(
+      { min: 0, max: 1_000_000, default: 32 },
+      'Number of passages to embed again and compare with their vectors, and to analyse again and compare with their inverted indexes.',
+    ),
+    'sample-distance': option.text(
+      'NUMBER',
+      'Largest accepted distance of a vector of the sample to the stored one, as a fraction of its length. Default: 0.05, for int8 models 0.3. Servers on other GPUs or with quantised weights may need more.',
+    ),
+    'require-model': option.flag('Fail if the model is missing, instead of skipping the comparison.'),
     model,
     precision,
     device,
@@ -67,20 +54,12 @@ export const verifyCommand = defineCommand({
   ],
   async run({ options, positionals, given, signal, out, note }) {
     checkEndpointOptions(options.model, given);
+    const [place] = positionals as [string];
+    if (isPublishedAddress(place)) return verifyInStore(place, options.quick, { options, signal, out, note });
     const distance = options['sample-distance'];
-    const progress = stepProgress({ silent: options.quiet || options.json });
-    if (isPublishedAddress(positionals[0]!)) {
-      return await verifyInStore(positionals[0]!, progress, {
-        quick: options.quick,
-        json: options.json,
-        signal,
-        out,
-        note,
-      });
-    }
-    try {
-      const encoderOptions = retrieverOptions({ ...options, 'search-threads': undefined });
-      const report = await verifyIndex(positionals[0]!, {
+    const encoderOptions = retrieverOptions({ ...options, 'search-threads': undefined, 'search-device': 'cpu' });
+    const report = await withProgress(options, (show) =>
+      verifyIndex(place, {
         quick: options.quick,
         sample: options.sample,
         largestDistance: distance === undefined ? undefined : numberFrom('sample-distance', distance, { max: 2 }),
@@ -88,62 +67,50 @@ export const verifyCommand = defineCommand({
         openEncoder: (folder, manifest) =>
           openIndexEncoder(folder, manifest, { ...encoderOptions, signal, onWarning: note }),
         onProgress: ({ step, doneBytes, totalBytes }) =>
-          progress.update({
+          show({
             step,
             share: totalBytes === 0 ? 1 : Math.min(1, doneBytes / totalBytes),
             facts: `${formatBytes(Math.round(doneBytes))} of ${formatBytes(totalBytes)}`,
           }),
         signal,
-      });
-      progress.stop();
-      if (options.json) out(JSON.stringify({ folder: positionals[0]!, quick: options.quick, ...report }));
-      else show(positionals[0]!, report, options.quick, { out, note });
-      return report.problems.length === 0 ? EXIT.ok : EXIT.problems;
-    } finally {
-      progress.stop();
-    }
+      }),
+    );
+    if (options.json) out(JSON.stringify({ folder: place, quick: options.quick, ...report }));
+    else print(place, report, options.quick, { out, note });
+    return report.problems.length === 0 ? EXIT.ok : EXIT.problems;
   },
 });
 
 /** What was published. Its passages are not embedded again; that is checked in the folder. */
 async function verifyInStore(
   place: string,
-  progress: ShownSteps,
-  {
-    quick,
-    json,
-    signal,
-    out,
-    note,
-  }: Pick<CommandContext<OptionTable>, 'signal' | 'out' | 'note'> & { quick: boolean; json: boolean },
+  quick: boolean,
+  { options, signal, out, note }: Pick<AnyContext, 'options' | 'signal' | 'out' | 'note'>,
 ): Promise<number> {
-  const onProgress = (done: number, rows: number): void =>
-    progress.update({ step: 'reading the rows', share: rows === 0 ? 1 : done / rows, facts: '' });
-  const verifyCollection = isMilvusAddress(place)
-    ? (await import('../../src/stores/publish/verify-collection.ts')).verifyCollection
-    : (await import('../../src/stores/publish/verify-opensearch.ts')).verifyOpenSearch;
-  try {
-    const { address, rows, problems } = await verifyCollection(place, { quick, signal, onProgress });
-    progress.stop();
-    if (json)
-      out(JSON.stringify({ address, quick, rows, problems: problems.map((message) => ({ file: address, message })) }));
-    else for (const problem of problems) out(problem);
-    if (problems.length > 0) return EXIT.problems;
-    if (!json) {
-      out(quick ? `${address}: complete and ready; rows were not read (--quick)` : `${address}: intact`);
-      note(formatNumberOf(rows, 'row'));
-    }
-    return EXIT.ok;
-  } finally {
-    progress.stop();
+  const { verifyCollection, verifyOpenSearch } = await import('../../src/stores/publish/verify-store.ts');
+  const verify = isMilvusAddress(place) ? verifyCollection : verifyOpenSearch;
+  const { address, rows, problems } = await withProgress(options, (show) => {
+    const onProgress = (done: number, all: number): void =>
+      show({ step: 'reading the rows', share: all === 0 ? 1 : done / all, facts: '' });
+    return verify(place, { quick, signal, onProgress });
+  });
+  const exitCode = problems.length === 0 ? EXIT.ok : EXIT.problems;
+  if (options.json) {
+    out(JSON.stringify({ address, quick, rows, problems: problems.map((message) => ({ file: address, message })) }));
+    return exitCode;
   }
+  for (const problem of problems) out(problem);
+  if (exitCode !== EXIT.ok) return exitCode;
+  out(quick ? `${address}: complete and ready; rows were not read (--quick)` : `${address}: intact`);
+  note(formatNumberOf(rows, 'row'));
+  return exitCode;
 }
 
-function show(
+function print(
   folder: string,
   { problems, notChecked, rows, shards, sample, analysed }: VerifyReport,
   quick: boolean,
-  { out, note }: { out: (text: string) => void; note: (text: string) => void },
+  { out, note }: Pick<AnyContext, 'out' | 'note'>,
 ): void {
   for (const { message } of problems) out(message);
   for (const sentence of notChecked) note(sentence);

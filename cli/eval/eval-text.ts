@@ -1,15 +1,20 @@
+import { type MetricIntervals, metricIntervals } from '../../evaluation/compare-evaluations.ts';
 import type { Evaluation, Metrics } from '../../evaluation/evaluate-run.ts';
-import { type MetricIntervals, metricIntervals } from '../../evaluation/metric-intervals.ts';
-import { answeredLine, differenceRows, latencyLine, meanRows } from '../../evaluation/report/comparison-cells.ts';
+import { answeredLine, differenceRows, latencyLine, meanRows } from '../../evaluation/report/comparison-html.ts';
 import type {
   ChangedQuestion,
   Comparison,
   ComparisonReport,
   ShownPassage,
 } from '../../evaluation/systems/comparison.ts';
-import { type EvalContext, metricsByType, questionCount } from '../../evaluation/systems/measured-system.ts';
-import type { SearchedSystem } from '../../evaluation/systems/searched-system.ts';
+import {
+  type EvalContext,
+  metricsByType,
+  questionCount,
+  type SearchedSystem,
+} from '../../evaluation/systems/searched-system.ts';
 import { formatCount, formatLine, formatNumberOf, formatTable, printable } from '../../src/base/format.ts';
+import { lines } from '../output/lines.ts';
 
 /** How a server was asked, how fast it answered, and what failed. Empty for other systems. */
 export function serverLines({ server, what }: SearchedSystem): string[] {
@@ -49,19 +54,19 @@ export function countLine(
   { queries, judged, unjudged, titleJudged, answerable, perQuery }: Evaluation,
   context: EvalContext,
 ): string {
-  return [
+  return lines(
     `queries ${queries}${ofQuestions(questionCount(perQuery.keys(), context))} (${context.source})`,
     `judged ${judged}${unjudged > 0 && judged > 0 ? ` (${unjudged} without judgements skipped)` : ''}`,
-    ...(titleJudged > 0 ? [`judged by page ${titleJudged}`] : []),
+    titleJudged > 0 && `judged by page ${titleJudged}`,
     `with answers ${answerable}`,
-  ].join(', ');
+  ).join(', ');
 }
 
 function ofQuestions(questions: number | undefined): string {
   return questions === undefined ? '' : ` of ${formatNumberOf(questions, 'question')}`;
 }
 
-/** Metrics with a cutoff, a row each with a column for each cutoff; then those of the whole ranking. With the intervals of the means. */
+/** Metrics with a cutoff, a row each with a column for each cutoff; then metrics of the whole ranking. With the intervals of the means. */
 function metricTable(means: Metrics, intervals: MetricIntervals): string[] {
   const names = Object.keys(means).map((name) => {
     const [metric, cutoff] = name.split('@');
@@ -69,26 +74,19 @@ function metricTable(means: Metrics, intervals: MetricIntervals): string[] {
   });
   const cutoffs = [...new Set(names.flatMap(({ cutoff }) => (cutoff === undefined ? [] : [cutoff])))];
   if (names.length === 0) return [];
-  // Without a cutoff, mrr and map are those of the largest cutoff: no more passages were retrieved.
+  // Without a cutoff, mrr and map equal their values at the largest cutoff: no more passages were retrieved.
   const atCutoffs = new Set(names.flatMap(({ metric, cutoff }) => (cutoff === undefined ? [] : [metric])));
   const rows = [...new Set(names.map(({ metric }) => metric))];
   const width = Math.max(...rows.map((metric) => metric.length));
-  const line = (first: string, cells: readonly string[]) =>
+  const line = (first: string, ...cells: readonly string[]) =>
     [first.padEnd(width), ...cells.map((cell) => cell.padEnd(CELL_WIDTH))].join('  ').trimEnd();
   const cell = (name: string): string => (name in means ? valueAndInterval(means[name]!, intervals[name]) : '');
   return [
-    line(
-      '',
-      cutoffs.map((cutoff) => `@${cutoff}`),
-    ),
-    ...rows.map((metric) =>
-      atCutoffs.has(metric)
-        ? line(
-            metric,
-            cutoffs.map((cutoff) => cell(`${metric}@${cutoff}`)),
-          )
-        : line(metric, [cell(metric)]),
-    ),
+    line('', ...cutoffs.map((cutoff) => `@${cutoff}`)),
+    ...rows.map((metric) => {
+      const values = atCutoffs.has(metric) ? cutoffs.map((cutoff) => `${metric}@${cutoff}`) : [metric];
+      return line(metric, ...values.map(cell));
+    }),
   ];
 }
 
@@ -104,45 +102,36 @@ function valueAndInterval(value: number, interval: MetricIntervals[string] | und
 /** The report of `trawl eval --compare` in a terminal. `width`: characters of a line of passages side by side. */
 export function comparisonText(report: ComparisonReport, counts: string, width: number): string {
   const { systems, comparisons } = report;
-  const partial = answeredLine(report);
-  return [
+  return lines(
     counts,
-    ...(partial === undefined ? [] : [partial]),
+    answeredLine(report) ?? false,
     ...systems.map(
       ({ name, what, failed }) =>
         `  ${printable(name)}: ${printable(what)}${failed === 0 ? '' : `, the search of ${formatNumberOf(failed, 'question')} failed`}`,
     ),
-    ...systems.flatMap(({ name, server }) =>
-      server === undefined ? [] : [`  ${printable(name)}: ${latencyLine(server)}`],
-    ),
+    ...systems.map(({ name, server }) => server !== undefined && `  ${printable(name)}: ${latencyLine(server)}`),
     '',
     ...formatTable([['', ...systems.map(({ name }) => printable(name))], ...meanRows(report)]),
     ...comparisons.flatMap((comparison) => ['', ...comparisonLines(comparison, width)]),
-  ].join('\n');
+  ).join('\n');
 }
 
 function comparisonLines({ first, second, metrics, changed }: Comparison, width: number): string[] {
   const { head, rows } = differenceRows({ metrics });
-  return [
+  const table = [
     `${printable(second)} against ${printable(first)}`,
     ...formatTable([head, ...rows.map(({ cells }) => cells)]),
-    ...(changed === null
-      ? []
-      : [
-          '',
-          `${changed.metric}: ${better(changed, metrics)} better, ${formatCount(changed.worse)} worse, ` +
-            `${formatCount(changed.queries - changed.better - changed.worse)} unchanged`,
-          ...changed.most.flatMap((question) => [
-            '',
-            ...sideBySide(question, { first, second, metric: changed.metric }, width),
-          ]),
-        ]),
   ];
-}
-
-function better({ metric, better }: NonNullable<Comparison['changed']>, metrics: Comparison['metrics']): string {
+  if (changed === null) return table;
+  const { metric, better, worse, queries, most } = changed;
   const ofTrajectories = metrics[metric]!.questions !== undefined;
-  return ofTrajectories ? `of the trajectories ${formatCount(better)}` : formatNumberOf(better, 'question');
+  const improved = ofTrajectories ? `of the trajectories ${formatCount(better)}` : formatNumberOf(better, 'question');
+  return [
+    ...table,
+    '',
+    `${metric}: ${improved} better, ${formatCount(worse)} worse, ${formatCount(queries - better - worse)} unchanged`,
+    ...most.flatMap((question) => ['', ...sideBySide(question, { first, second, metric }, width)]),
+  ];
 }
 
 function sideBySide(
@@ -155,16 +144,16 @@ function sideBySide(
   const ranks = Array.from({ length: Math.max(first.passages.length, second.passages.length) }, (_, i) => i);
   const value = (name: string, { value }: ChangedQuestion['first']): string =>
     formatLine(`${name} (${names.metric} ${value.toFixed(4)})`, half);
-  return [
+  return lines(
     formatLine(`${id}  ${question}`, width),
-    ...(query === null ? [] : [formatLine(`  query: ${query}`, width)]),
-    ...(gold.length === 0 ? [] : [formatLine(`  relevant: ${gold.join(', ')}`, width)]),
-    ...(goldenAnswers.length === 0 ? [] : [formatLine(`  answers: ${goldenAnswers.join(', ')}`, width)]),
+    query !== null && formatLine(`  query: ${query}`, width),
+    gold.length > 0 && formatLine(`  relevant: ${gold.join(', ')}`, width),
+    goldenAnswers.length > 0 && formatLine(`  answers: ${goldenAnswers.join(', ')}`, width),
     `      ${value(names.first, first).padEnd(half)}  ${value(names.second, second)}`,
     ...ranks.map((i) =>
       `${String(i + 1).padStart(4)}  ${cell(first.passages[i], half).padEnd(half)}  ${cell(second.passages[i], half)}`.trimEnd(),
     ),
-  ];
+  );
 }
 
 /** Relevant passages have a star. */

@@ -5,20 +5,18 @@ import { searchServer } from '../../evaluation/systems/search-server.ts';
 import type { Asked, SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 import { usageError } from '../../src/base/errors.ts';
 import { suggestOption } from '../../src/base/options/closest.ts';
-import { type OptionTable, type OptionValues, optionOf } from '../../src/base/options/option-spec.ts';
-import { optionValue } from '../../src/base/options/option-value.ts';
-import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
-import { shownPlace } from '../../src/stores/published/shown-place.ts';
+import { type OptionTable, type OptionValues, optionOf, optionValue } from '../../src/base/options/option-spec.ts';
+import { shownPlace } from '../../src/stores/published/published-address.ts';
 import { openReranked } from '../open/open-reranked.ts';
 import { searchSettings } from '../open/search-source.ts';
 import { readApiKey } from '../options/api-key.ts';
+import * as option from '../options/option.ts';
 import { EVAL_QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
 import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
 import { RERANK_OPTIONS } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { VIEW_OPTIONS } from '../options/view-options.ts';
 
-/** The options of a search in an index, for `trawl eval`. */
 const INDEX_SYSTEM_OPTIONS = {
   ...RANKING_OPTIONS,
   ...VIEW_OPTIONS,
@@ -26,36 +24,31 @@ const INDEX_SYSTEM_OPTIONS = {
   ...RETRIEVER_OPTIONS,
 } as const satisfies OptionTable;
 
-/** The options of a server. */
+/** The names of `SEARCH_DIALECTS`. A list, so that the help need not load the dialects. */
+const DIALECT_NAMES =
+  'search-r1-rerank, search-r1-rerank-text, rllm, skyrl, stepsearch, asearcher, agent-lightning, browsecomp-plus, rllm-legacy, ' +
+  'zerosearch, search-r1, r1-searcher, ultrarag, serper, research, foldagent, openresearcher, massive-serve, ds-serve, ' +
+  'research-batch, deep-research-gym, searchagent-x, verl-tool-question, verl-tool, native, stepsearch-rerank, elasticsearch';
+
 const SERVER_SYSTEM_OPTIONS = {
-  dialect: {
-    type: 'choice',
-    choices: SEARCH_DIALECTS.map(({ name }) => name),
-    value: 'NAME',
-    default: 'search-r1',
-    help: `With a URL: how the server is asked: ${SEARCH_DIALECTS.map(({ name }) => name).join(', ')}. docs/dialects.md describes them; native is /v1/search of Trawl.`,
-  },
-  concurrency: { type: 'integer', min: 1, max: 1024, default: 4, help: 'With a URL: requests at the same time.' },
-  'queries-per-request': {
-    type: 'integer',
-    min: 1,
-    max: 4096,
-    default: 1,
-    help: 'With a URL: queries in a request, if the dialect can have several.',
-  },
-  'request-timeout-ms': {
-    type: 'integer',
-    min: 1,
-    max: 999_999_999,
-    default: 60_000,
-    help: 'With a URL: time limit of a request in milliseconds. A request is repeated up to four times after 429, 503 or no answer.',
-  },
-  'key-file': { type: 'string', value: 'FILE', help: 'With a URL: file with the API key of the server.' },
-  corpus: {
-    type: 'string',
-    value: 'FILE',
-    help: "With a URL: the server's corpus. The relevant passages are then found by their texts in place of the server's ids, which some dialects do not have.",
-  },
+  dialect: option.choice(
+    { choices: DIALECT_NAMES.split(', '), value: 'NAME', default: 'search-r1' },
+    `With a URL: how the server is asked: ${DIALECT_NAMES}. docs/dialects.md describes them; native is /v1/search of Trawl.`,
+  ),
+  concurrency: option.integer({ min: 1, max: 1024, default: 4 }, 'With a URL: requests at the same time.'),
+  'queries-per-request': option.integer(
+    { min: 1, max: 4096, default: 1 },
+    'With a URL: queries in a request, if the dialect can have several.',
+  ),
+  'request-timeout-ms': option.integer(
+    { min: 1, max: 999_999_999, default: 60_000 },
+    'With a URL: time limit of a request in milliseconds. A request is repeated up to four times after 429, 503 or no answer.',
+  ),
+  'key-file': option.text('FILE', 'With a URL: file with the API key of the server.'),
+  corpus: option.text(
+    'FILE',
+    "With a URL: the server's corpus. The relevant passages are then found by their texts in place of the server's ids, which some dialects do not have.",
+  ),
 } as const satisfies OptionTable;
 
 /** The options that each system of `trawl eval` may have for itself, after `?`. */
@@ -89,7 +82,6 @@ export interface SystemSpec {
   readonly own: ReadonlySet<string>;
 }
 
-/** Why a kind of system does not use an option. */
 const WHY_UNUSED: Readonly<Record<SystemSpec['kind'], string>> = {
   index: 'an index, which is not asked over HTTP',
   run: 'a run file, which is not searched',
@@ -97,8 +89,8 @@ const WHY_UNUSED: Readonly<Record<SystemSpec['kind'], string>> = {
 };
 
 /**
- * Parses `[NAME=]PLACE[?option=value&…]`. The options are those of `SYSTEM_OPTIONS`, as they are written on the command line, with `&`,
- * `%` and so on as in URLs. Without PLACE it is that of `base`. Without NAME the text is the name.
+ * Parses `[NAME=]PLACE[?option=value&…]`. `SYSTEM_OPTIONS` lists the options, written as on the command line, with `&`,
+ * `%` and so on as in URLs. Without PLACE the place is `base`'s. Without NAME the text is the name.
  *
  * @throws TrawlError USAGE.
  */
@@ -134,8 +126,7 @@ export function parseSystem(
 
 function* parseOptions(text: string, query: string): Generator<[string, unknown], void> {
   for (const part of query.split('&').filter((each) => each !== '')) {
-    const equals = part.indexOf('=');
-    const name = equals === -1 ? part : part.slice(0, equals);
+    const [name = '', ...values] = part.split('=');
     const spec = optionOf(SYSTEM_OPTIONS, name);
     if (spec === undefined) {
       const near = suggestOption(name, Object.keys(SYSTEM_OPTIONS));
@@ -144,12 +135,10 @@ function* parseOptions(text: string, query: string): Generator<[string, unknown]
           'Expected PLACE?option=value&option=value with options that trawl eval has for a search, such as mode=bm25.',
       );
     }
-    if (equals === -1)
+    if (values.length === 0)
       throw usageError(`The option ${name} of the system ${JSON.stringify(text)} has no value: ${name}=VALUE.`);
-    yield [
-      name,
-      optionValue(spec, [decoded(text, part.slice(equals + 1))], 'USAGE', `${name} of ${JSON.stringify(text)}`),
-    ];
+    const value = decoded(text, values.join('='));
+    yield [name, optionValue(spec, [value], 'USAGE', `${name} of ${JSON.stringify(text)}`)];
   }
 }
 
@@ -184,6 +173,7 @@ export async function searchSystems(
     const { name, kind, place, options } = spec;
     if (kind === 'run') searched.set(spec, await searchRun(name, place, asked));
     if (kind !== 'server') continue;
+    const { SEARCH_DIALECTS } = await import('../../src/server/dialects/dispatch.ts');
     const server = {
       name,
       url: place,
@@ -218,11 +208,7 @@ export async function searchSystems(
   return specs.map((spec) => searched.get(spec)!);
 }
 
-function openSystem(
-  { place, options, given, own }: SystemSpec,
-  asked: Asked,
-  further: readonly string[],
-): ReturnType<typeof openReranked> {
+function openSystem({ place, options, given, own }: SystemSpec, asked: Asked, further: readonly string[]) {
   // An option of one mode may be for another system.
   const ofMode = own.has('mode')
     ? new Set([...given].filter((name) => own.has(name) || !(name in RANKING_OPTIONS)))

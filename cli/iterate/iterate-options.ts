@@ -1,58 +1,41 @@
 import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
+import { PRECISIONS } from '../../src/encoder/identity/model-identity.ts';
 import { ITERATION_STEPS } from '../../training/iteration/iteration-work.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';
-import { DEVICE_OPTION, OVERRIDE_OPTIONS, PRECISION_OPTION, SHARE_WEIGHTS_OPTION } from '../model/model-options.ts';
+import { DEVICE_OPTION, OVERRIDE_OPTIONS, SHARE_WEIGHTS_OPTION } from '../model/model-options.ts';
 import { refuseOptions } from '../options/checks.ts';
+import * as option from '../options/option.ts';
 import { QUERY_FORM_OPTION } from '../options/query-form.ts';
 import { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
 import { TRIAGE_OPTIONS } from '../triage/triage-options.ts';
 
 /** Options that an action uses in place of a checkpoint. */
 const ACTION_OPTIONS = {
-  back: {
-    type: 'flag',
-    help: 'Serve the iteration before the current one again. Works while an iteration is built.',
-  },
-  to: { type: 'integer', value: 'N', min: 0, help: 'With --back: serve iteration N, an earlier or a later one.' },
-  status: {
-    type: 'flag',
-    help: 'Print the iterations with their measures, which one is served, and the unfinished one.',
-  },
-  prune: { type: 'flag', help: 'Remove old iterations now: all but --keep.' },
-  discard: { type: 'flag', help: 'Remove the unfinished iteration with its files, such as a refused one.' },
+  back: option.flag('Serve the iteration before the current one again. Works while an iteration is built.'),
+  to: option.integer({ min: 0 }, 'With --back: serve iteration N, an earlier or a later one.'),
+  status: option.flag('Print the iterations with their measures, which one is served, and the unfinished one.'),
+  prune: option.flag('Remove old iterations now: all but --keep.'),
+  discard: option.flag('Remove the unfinished iteration with its files, such as a refused one.'),
 } as const satisfies OptionTable;
 
 const SERVER_OPTIONS = {
-  server: {
-    type: 'list',
-    value: 'URL',
-    help: 'A running server of ROOT/current, to be reloaded: http://HOST:PORT, or with /indexes/NAME for one of several indexes. Repeat it for several servers. Without it, only the link changes.',
-  },
-  'server-folder': {
-    type: 'string',
-    value: 'PATH',
-    help: 'The folder that the servers open, as they see it. Default: the one that they were started with, which must be ROOT/current.',
-  },
-  'key-file': { type: 'string', value: 'FILE', help: 'With --server: file with the API key, of the scope admin.' },
-  keep: {
-    type: 'integer',
-    min: 2,
-    default: 3,
-    help: 'Iterations to keep: the one that is served, the one before it, the one that --back left, the one that an unfinished iteration is compared with, then the newest. Others are removed once all servers answer with the new one; without --server only by --prune. The index of --from is never removed.',
-  },
+  server: option.list(
+    'URL',
+    'A running server of ROOT/current, to be reloaded: http://HOST:PORT, or with /indexes/NAME for one of several indexes. Repeat it for several servers. Without it, only the link changes.',
+  ),
+  'server-folder': option.text(
+    'PATH',
+    'The folder that the servers open, as they see it. Default: the one that they were started with, which must be ROOT/current.',
+  ),
+  'key-file': option.text('FILE', 'With --server: file with the API key, of the scope admin.'),
+  keep: option.integer(
+    { min: 2, default: 3 },
+    'Iterations to keep: the one that is served, the one before it, the one that --back left, the one that an unfinished iteration is compared with, then the newest. Others are removed once all servers answer with the new one; without --server only by --prune. The index of --from is never removed.',
+  ),
 } as const satisfies OptionTable;
 
-const { 'shard-rows': shardRows, 'checkpoint-seconds': checkpointSeconds } = BUILD_OPTIONS;
-const {
-  'encoder-threads': encoderThreads,
-  'search-threads': searchThreads,
-  'search-device': searchDevice,
-} = RETRIEVER_OPTIONS;
-
-/** Settings of the encoder. What is not given is inherited. */
-const INHERITED_OPTIONS = inherited(OVERRIDE_OPTIONS);
-
+/** Options with help that says where an iteration takes a setting from that is not given. */
 function inherited<Table extends OptionTable>(table: Table): Table {
   const changed = Object.entries(table).map(([name, option]) => {
     const help = option.help.replace(/ ?Default: the model's.*$/, '');
@@ -66,28 +49,24 @@ function lowerFirst(text: string): string {
 }
 
 const RUN_OPTIONS = {
-  from: {
-    type: 'string',
-    value: 'INDEX',
-    help: 'At the first iteration: the index that is served now. It becomes iteration 0 and stays where it is.',
-  },
-  corpus: {
-    type: 'list',
-    value: 'FILE',
-    help: 'The corpus: files and directories, as for trawl index. Its reading options, template, columns and inverted indexes are those of the index before. Required.',
-  },
-  eval: {
-    type: 'string',
-    value: 'PATH',
-    help: 'Held-out questions with gold_ids (JSON lines or a folder of BEIR, as for trawl eval), which must not be among the training rows. Required.',
-  },
-  qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
+  from: option.text(
+    'INDEX',
+    'At the first iteration: the index that is served now. It becomes iteration 0 and stays where it is.',
+  ),
+  corpus: option.list(
+    'FILE',
+    'The corpus: files and directories, as for trawl index. It is read with the options, template, columns and inverted indexes of the index before. Required.',
+  ),
+  eval: option.text(
+    'PATH',
+    'Held-out questions with gold_ids (JSON lines or a folder of BEIR, as for trawl eval), which must not be among the training rows. Required.',
+  ),
+  qrels: option.text('FILE', 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.'),
   'query-form': QUERY_FORM_OPTION,
-  'recall-k': { type: 'integer', min: 1, max: 1000, default: 10, help: 'The k of the recall that is checked.' },
-  triage: {
-    type: 'flag',
-    help: 'Before the corpus is embedded, try the model on a part of the served index, as trawl triage does, and refuse it if its estimated recall@k is below a limit.',
-  },
+  'recall-k': option.integer({ min: 1, max: 1000, default: 10 }, 'The k of the recall that is checked.'),
+  triage: option.flag(
+    'Before the corpus is embedded, try the model on a part of the served index, as trawl triage does, and refuse it if its estimated recall@k is below a limit.',
+  ),
   'triage-depth': {
     ...TRIAGE_OPTIONS.depth,
     help: `With --triage: ${lowerFirst(TRIAGE_OPTIONS.depth.help)}`,
@@ -96,75 +75,57 @@ const RUN_OPTIONS = {
     ...TRIAGE_OPTIONS.sample,
     help: `With --triage: ${lowerFirst(TRIAGE_OPTIONS.sample.help)}`,
   },
-  'triage-also-bm25': {
-    type: 'flag',
-    help: 'With --triage: the first hits of BM25 in the served index join the pool, too.',
-  },
-  'triage-min-recall': {
-    type: 'string',
-    value: 'R',
-    help: 'With --triage: refuse a model whose estimated recall@k is below this. Default: --min-recall.',
-  },
-  'triage-max-drop': {
-    type: 'string',
-    value: 'R',
-    help: 'With --triage: refuse a model whose estimated recall@k is further than this below the recall@k of the served index. Default: --max-recall-drop.',
-  },
-  'min-recall': { type: 'string', value: 'R', help: 'Refuse an index whose recall@k is below this, from 0 to 1.' },
-  'max-recall-drop': {
-    type: 'string',
-    value: 'R',
-    default: '0',
-    help: 'Refuse an index whose recall@k is further than this below that of the index before. 1: any is accepted, also if no judged passage is found in either.',
-  },
-  records: {
-    type: 'list',
-    value: 'FILE',
-    help: 'Files of --record (trawl serve). The answers that are compared are then those of recorded queries, not those of the held-out questions.',
-  },
-  'changed-k': {
-    type: 'integer',
-    min: 1,
-    max: 1000,
-    default: 3,
-    help: 'Passages of an answer that are compared. Recorded queries that asked for fewer do not count.',
-  },
-  'max-changed': {
-    type: 'string',
-    value: 'SHARE',
-    help: 'Refuse an index with which more than this share of answers would change: other passages among the first --changed-k, in any order.',
-  },
-  'max-replaced': {
-    type: 'string',
-    value: 'SHARE',
-    help: 'Refuse an index that replaces more than this share of the first --changed-k passages, averaged over the answers.',
-  },
-  until: {
-    type: 'choice',
-    choices: ITERATION_STEPS,
-    help: 'Stop after this step: model (imported), triage (tried), index (built), measures (compared; nothing is published). The same command without it continues.',
-  },
-  restart: { type: 'flag', help: 'Discard an unfinished iteration, and begin anew.' },
-  ...INHERITED_OPTIONS,
-  precision: {
-    ...PRECISION_OPTION,
-    help: 'Precision of the model. Default: that of the index before if both encoders have one architecture, else the default of trawl model add.',
-  },
+  'triage-also-bm25': option.flag('With --triage: the first hits of BM25 in the served index join the pool, too.'),
+  'triage-min-recall': option.text(
+    'R',
+    'With --triage: refuse a model whose estimated recall@k is below this. Default: --min-recall.',
+  ),
+  'triage-max-drop': option.text(
+    'R',
+    'With --triage: refuse a model whose estimated recall@k is further than this below the recall@k of the served index. Default: --max-recall-drop.',
+  ),
+  'min-recall': option.text('R', 'Refuse an index whose recall@k is below this, from 0 to 1.'),
+  'max-recall-drop': option.text(
+    { value: 'R', default: '0' },
+    'Refuse an index whose recall@k is more than R below the index before. 1 accepts any loss, even if neither index finds a judged passage.',
+  ),
+  records: option.list(
+    'FILE',
+    'Files of --record (trawl serve). Their recorded queries are compared then, in place of the held-out questions.',
+  ),
+  'changed-k': option.integer(
+    { min: 1, max: 1000, default: 3 },
+    'Passages of an answer that are compared. Recorded queries that asked for fewer do not count.',
+  ),
+  'max-changed': option.text(
+    'SHARE',
+    'Refuse an index with which more than this share of answers would change: other passages among the first --changed-k, in any order.',
+  ),
+  'max-replaced': option.text(
+    'SHARE',
+    'Refuse an index that replaces more than this share of the first --changed-k passages, averaged over the answers.',
+  ),
+  until: option.choice(
+    ITERATION_STEPS,
+    'Stop after this step: model (imported), triage (tried), index (built), measures (compared; nothing is published). The same command without it continues.',
+  ),
+  restart: option.flag('Discard an unfinished iteration, and begin anew.'),
+  ...inherited(OVERRIDE_OPTIONS),
+  precision: option.choice(
+    PRECISIONS,
+    'Precision of the model. Default: the precision of the index before if both encoders have one architecture, else the default of trawl model add.',
+  ),
   device: DEVICE_OPTION,
   'share-weights': SHARE_WEIGHTS_OPTION,
-  'encoder-threads': { ...encoderThreads, help: 'Threads that embed. Default: the cores available to this process.' },
-  'search-threads': searchThreads,
-  'search-device': searchDevice,
-  'shard-rows': shardRows,
-  'checkpoint-seconds': checkpointSeconds,
+  'encoder-threads': TRIAGE_OPTIONS['encoder-threads'],
+  'search-threads': RETRIEVER_OPTIONS['search-threads'],
+  'search-device': RETRIEVER_OPTIONS['search-device'],
+  'shard-rows': BUILD_OPTIONS['shard-rows'],
+  'checkpoint-seconds': BUILD_OPTIONS['checkpoint-seconds'],
 } as const satisfies OptionTable;
 
 export const ITERATE_OPTIONS = {
-  root: {
-    type: 'string',
-    value: 'DIR',
-    help: 'The folder of the iterations. Servers are started with DIR/current. Required.',
-  },
+  root: option.text('DIR', 'The folder of the iterations. Servers are started with DIR/current. Required.'),
   ...RUN_OPTIONS,
   ...SERVER_OPTIONS,
   ...ACTION_OPTIONS,

@@ -8,9 +8,10 @@ import {
   quoteForShell,
 } from '../../src/base/format.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
-import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
+import type { IterationSummary } from '../../training/iteration/iteration-work.ts';
 import type { Journal, Measures, PublishedIteration, Trial } from '../../training/iteration/records.ts';
 import { optionsOf } from '../model/model-options.ts';
+import { lines } from '../output/lines.ts';
 
 /** The report of `--json`. */
 export function summaryJson({ settings, ...summary }: IterationSummary): string {
@@ -33,22 +34,20 @@ export function summaryLines(summary: IterationSummary, root: string): string[] 
     stopped: 'not published yet',
     current: 'was published before; nothing to do',
   };
-  return [
+  return lines(
     `iteration ${number}: ${done[state]}`,
-    ...(model === null ? [] : [`  model       ${model}${changes.length === 0 ? '' : `; ${changes.join('; ')}`}`]),
-    ...(state === 'stopped' && generation === null
-      ? [`  options     ${modelOptionsOf(settings).map(quoteForShell).join(' ')}`]
-      : []),
-    ...(generation === null ? [] : [`  index       ${index}, generation ${generation}`]),
-    ...(sameCorpus === false ? ['  corpus      another than that of the index before'] : []),
-    ...(servers.length === 0 ? [] : [`  served by   ${servers.join(', ')}`]),
-    ...(removed.length === 0
-      ? []
-      : [`  removed     ${formatNumberOf(removed.length, 'iteration')}: ${removed.join(', ')}`]),
+    model !== null && `  model       ${[model, ...changes].join('; ')}`,
+    state === 'stopped' &&
+      generation === null &&
+      `  options     ${modelOptionsOf(settings).map(quoteForShell).join(' ')}`,
+    generation !== null && `  index       ${index}, generation ${generation}`,
+    sameCorpus === false && '  corpus      differs from the index before',
+    servers.length > 0 && `  served by   ${servers.join(', ')}`,
+    removed.length > 0 && `  removed     ${formatNumberOf(removed.length, 'iteration')}: ${removed.join(', ')}`,
     ...(trial === null ? [] : trialLines(trial)),
     ...(measures === null ? [] : measureLines(measures)),
     ...nextLines(summary, root),
-  ];
+  );
 }
 
 function limits({ low, high }: NonNullable<Trial['estimate']>): string {
@@ -65,17 +64,13 @@ function trialLines({ judged, k, estimate, bound, present, error, pool, whole, w
 }
 
 function nextLines({ state, refusals, servers, index, generation }: IterationSummary, root: string): string[] {
-  if (state === 'refused' && generation === null) {
-    return [
-      ...refusals.map(({ text }) => `refused: ${text}`),
-      `No index was built. Build it all the same by the same command with the option that accepts it or without --triage, or discard it: trawl iterate --discard --root ${root}`,
-    ];
-  }
   if (state === 'refused') {
-    return [
-      ...refusals.map(({ text }) => `refused: ${text}`),
-      `The index stays in ${index}. Publish it by the same command with the option that accepts it, or remove it: trawl iterate --discard --root ${root}`,
-    ];
+    const next =
+      generation === null
+        ? 'No index was built. Build it all the same by the same command with the option that accepts it or without --triage, or discard it'
+        : `The index stays in ${index}. Publish it by the same command with the option that accepts it, or remove it`;
+    const discard = `trawl iterate --discard --root ${root}`;
+    return [...refusals.map(({ text }) => `refused: ${text}`), `${next}: ${discard}`];
   }
   if (state !== 'published' || servers.length > 0) return [];
   return [`${root}/current points to it. Reload the servers: kill -HUP, or POST /admin/indexes/NAME/reload.`];
@@ -124,12 +119,11 @@ export function statusLines(
 
 function progressOf({ model, trial, index, measures, inputs }: Journal): string {
   const done =
-    [
-      { is: measures, text: 'measured' },
-      { is: index, text: 'built' },
-      { is: trial ?? null, text: 'its model is tried' },
-      { is: model, text: 'its model is made' },
-    ].find(({ is }) => is !== null)?.text ?? 'begun';
+    (measures !== null && 'measured') ||
+    (index !== null && 'built') ||
+    (trial !== undefined && 'its model is tried') ||
+    (model !== null && 'its model is made') ||
+    'begun';
   return `${done}; checkpoint ${inputs.checkpoint}`;
 }
 

@@ -57,7 +57,8 @@ const RERANKER_TYPE = 'sentence_transformer';
 const BGE_INSTRUCTION = 'Represent this sentence for searching relevant passages: ';
 
 interface Flag {
-  readonly takesValue: boolean;
+  /** Default: true. */
+  readonly takesValue?: boolean;
   /** Printed if the flag is given. */
   readonly remark?: string;
   /** The feature that the flag requests and that Trawl does not have. Without it answers would differ, so the flag is refused. */
@@ -69,69 +70,61 @@ interface Flag {
  * writes them with hyphens.
  */
 const FLAGS: Readonly<Record<string, Flag>> = {
-  index_path: { takesValue: true },
-  corpus_path: { takesValue: true },
-  retriever_name: { takesValue: true },
-  retriever_model: { takesValue: true },
-  out: { takesValue: true },
+  index_path: {},
+  corpus_path: {},
+  retriever_name: {},
+  retriever_model: {},
+  out: {},
   faiss_gpu: {
     takesValue: false,
     remark:
       '--faiss_gpu is ignored: the exact search runs on the CPU, over codes of a quarter of the size of the vectors.',
   },
-  query_max_length: { takesValue: true },
-  batch_size: {
-    takesValue: true,
-    remark: '--batch-size is ignored: Trawl chooses the size of its batches while it runs.',
-  },
+  query_max_length: {},
+  batch_size: { remark: '--batch-size is ignored: Trawl chooses the size of its batches while it runs.' },
   use_fp16: {
     takesValue: false,
-    remark: '--use-fp16 is ignored: the precision of the model is that of its index; --precision sets another.',
+    remark: '--use-fp16 is ignored: the model has the precision of its index; --precision sets another.',
   },
-  pages_path: {
-    takesValue: true,
-    remark: '--pages_path is ignored: POST /access composes pages from the passages of the corpus.',
-  },
-  'save-address-to': { takesValue: true },
-  retrieval_topk: { takesValue: true },
-  reranking_topk: { takesValue: true },
-  reranker_model: { takesValue: true },
+  pages_path: { remark: '--pages_path is ignored: POST /access composes pages from the passages of the corpus.' },
+  'save-address-to': {},
+  retrieval_topk: {},
+  reranking_topk: {},
+  reranker_model: {},
   reranker_batch_size: {
-    takesValue: true,
     remark: '--reranker_batch_size is ignored: Trawl chooses the size of its batches while it runs.',
   },
-  rerank_model_name_or_path: { takesValue: true },
-  rerank_topk: { takesValue: true },
-  reranker_type: { takesValue: true },
-  max_length: {
-    takesValue: true,
-    remark: "--max_length is ignored, as in the original: pairs are truncated to the model's limit.",
-  },
-  qdrant_url: { takesValue: true, refused: 'searching in Qdrant' },
-  qdrant_collection_name: { takesValue: true, refused: 'searching in Qdrant' },
-  qdrant_search_param: { takesValue: true, refused: 'searching in Qdrant' },
+  rerank_model_name_or_path: {},
+  rerank_topk: {},
+  reranker_type: {},
+  max_length: { remark: "--max_length is ignored, as in the original: pairs are truncated to the model's limit." },
+  qdrant_url: { refused: 'searching in Qdrant' },
+  qdrant_collection_name: { refused: 'searching in Qdrant' },
+  qdrant_search_param: { refused: 'searching in Qdrant' },
 };
 
 /** The flags in both spellings. @internal Exported for tests. */
 export const LAUNCH_FLAGS: readonly string[] = Object.keys(FLAGS).flatMap((flag) => [flag, hyphenated(flag)]);
 
-const RECOGNISED = /^--(?:index_path|corpus_path|retriever_name|retriever_model)(?:=|$)/;
-/** Search-R1's rerank server. */
-const RECOGNISED_RERANKER = /^--(?:rerank_model_name_or_path|rerank_topk|reranker_type)(?:=|$)/;
-/** agent-lightning's spelling. */
-const RECOGNISED_HYPHENATED = /^--(?:index-path|corpus-path|retriever-name|retriever-model)(?:=|$)/;
+/** Flags of which one is enough to recognise a server's command line. */
+const RECOGNISED = ['index_path', 'corpus_path', 'retriever_name', 'retriever_model'];
 
-/** Whether the arguments of `trawl serve` are those of another server. */
+/** Whether another server's arguments were given to `trawl serve`. */
 export function isLaunchLine(argv: readonly string[]): boolean {
-  return argv.some((argument) => RECOGNISED.test(argument)) || isRerankers(argv) || isAgentLightnings(argv);
+  return hasFlag(argv, ...RECOGNISED) || isRerankServers(argv) || isAgentLightnings(argv);
 }
 
-function isRerankers(argv: readonly string[]): boolean {
-  return argv.some((argument) => RECOGNISED_RERANKER.test(argument));
+/** Whether the arguments are for Search-R1's rerank server. */
+function isRerankServers(argv: readonly string[]): boolean {
+  return hasFlag(argv, 'rerank_model_name_or_path', 'rerank_topk', 'reranker_type');
 }
 
 function isAgentLightnings(argv: readonly string[]): boolean {
-  return argv.some((argument) => RECOGNISED_HYPHENATED.test(argument));
+  return hasFlag(argv, ...RECOGNISED.map(hyphenated));
+}
+
+function hasFlag(argv: readonly string[], ...flags: readonly string[]): boolean {
+  return argv.some((argument) => flags.some((flag) => argument === `--${flag}` || argument.startsWith(`--${flag}=`)));
 }
 
 function hyphenated(flag: string): string {
@@ -145,70 +138,60 @@ function hyphenated(flag: string): string {
  * @throws TrawlError USAGE for a missing or unknown flag, NOT_SUPPORTED for Qdrant and another kind of reranker.
  */
 export function translateLaunchLine(argv: readonly string[]): LaunchLine {
-  const { values, remarks, passedOn } = readFlags(argv);
+  const flags = readFlags(argv);
+  if (isRerankServers(argv)) return rerankLine(flags);
+  const { values, remarks, passedOn } = flags;
   const spelling = isAgentLightnings(argv) ? hyphenated : (flag: string) => flag;
-  if (isRerankers(argv)) return rerankLine({ values, remarks, passedOn });
   const name = (values.get('retriever_name') ?? DEFAULT_NAME).toLowerCase();
   const corpus = required(values, 'corpus_path', spelling, 'the corpus that the index was made from');
-  if (!passedOn.some((argument) => /^--host(?:=|$)/.test(argument))) {
+  if (!hasFlag(passedOn, 'host')) {
     remarks.push(
       'The server listens only on this machine; the original server listens on every network, as with --host 0.0.0.0.',
     );
   }
-  const common = {
-    corpus,
-    out: values.get('out'),
-    rerankModel: reranks(values) ? (values.get('reranker_model') ?? DEFAULT_RERANKER) : undefined,
-    serveOptions: [
-      ...withoutAutoDevice(passedOn),
-      ...rerankOptions(values, passedOn),
-      ...dialectOptions(values, passedOn, isAgentLightnings(argv)),
-    ],
-  };
+  const serveOptions = [
+    ...withoutAutoDevice(passedOn),
+    ...rerankOptions(flags),
+    ...dialectOptions(flags, isAgentLightnings(argv)),
+  ];
+  const rerankModel = reranks(values) ? (values.get('reranker_model') ?? DEFAULT_RERANKER) : undefined;
+  const common = { corpus, out: values.get('out'), rerankModel, serveOptions, remarks };
+  const index = values.get('index_path');
   if (name === 'bm25') {
-    const lucene = values.get('index_path');
-    const hasOrder = passedOn.some((argument) => /^--bm25-order(?:=|$)/.test(argument));
-    return {
-      ...common,
-      // The original searches with Pyserini.
-      serveOptions: [...common.serveOptions, ...(hasOrder ? [] : ['--bm25-order', 'pyserini'])],
-      mode: 'bm25',
-      remarks: [
-        ...remarks,
-        ...(lucene === undefined
-          ? []
-          : [
-              `--${spelling('index_path')} ${lucene} is not read: Trawl makes its own index of words from the corpus, once.`,
-            ]),
-      ],
-    };
+    // The original searches with Pyserini.
+    if (!hasFlag(passedOn, 'bm25-order')) serveOptions.push('--bm25-order', 'pyserini');
+    if (index !== undefined) {
+      remarks.push(
+        `--${spelling('index_path')} ${index} is not read: Trawl makes its own index of words from the corpus, once.`,
+      );
+    }
+    return { ...common, mode: 'bm25' };
   }
-  const vectors = required(values, 'index_path', spelling, 'the FAISS index');
-  const { options, remark } = encoding(name);
+  if (name.includes('bge')) {
+    remarks.push(
+      'Queries are pooled by their first token, like the passages of BGE; the original server pools them by the mean.',
+    );
+  }
   return {
     ...common,
     mode: 'dense',
-    vectors,
+    vectors: required(values, 'index_path', spelling, 'the FAISS index'),
     model: values.get('retriever_model') ?? DEFAULT_MODEL,
     maxQueryTokens: queryTokens(values),
-    importOptions: options,
-    remarks: remark === undefined ? remarks : [...remarks, remark],
+    importOptions: encodingOptions(name),
   };
 }
 
-/** Whether the flags are those of `retrieval_rerank_server.py`, which reranks every search. */
-function reranks(values: ReadonlyMap<string, string>): boolean {
+/** Whether one of the flags is given that only `retrieval_rerank_server.py` has. That server reranks every search. */
+function reranks(values: ReadFlags['values']): boolean {
   return ['retrieval_topk', 'reranking_topk', 'reranker_model', 'reranker_batch_size'].some((flag) => values.has(flag));
 }
 
 /** How many passages are reranked and returned. The original ignores both flags, because each request has its own numbers. */
-function rerankOptions(values: ReadonlyMap<string, string>, passedOn: readonly string[]): string[] {
+function rerankOptions({ values, passedOn }: ReadFlags): string[] {
   if (!reranks(values)) return [];
-  const hasTopk = passedOn.some((argument) => /^--topk(?:=|$)/.test(argument));
-  return [
-    `--rerank-depth=${values.get('retrieval_topk') ?? RERANKED.depth}`,
-    ...(hasTopk ? [] : [`--topk=${values.get('reranking_topk') ?? RERANKED.topk}`]),
-  ];
+  const depth = `--rerank-depth=${values.get('retrieval_topk') ?? RERANKED.depth}`;
+  return hasFlag(passedOn, 'topk') ? [depth] : [depth, `--topk=${values.get('reranking_topk') ?? RERANKED.topk}`];
 }
 
 function rerankLine({ values, remarks, passedOn }: ReadFlags): RerankLine {
@@ -219,16 +202,12 @@ function rerankLine({ values, remarks, passedOn }: ReadFlags): RerankLine {
       `--reranker_type is ${type}, which is not supported; expected ${RERANKER_TYPE}.`,
     );
   }
-  const hasPort = passedOn.some((argument) => /^--port(?:=|$)/.test(argument));
   const topk = values.get('rerank_topk');
+  const port = hasFlag(passedOn, 'port') ? [] : ['--port', RERANK_PORT];
   return {
     mode: 'rerank',
     rerankModel: values.get('rerank_model_name_or_path') ?? DEFAULT_RERANKER,
-    serveOptions: [
-      ...passedOn,
-      ...(hasPort ? [] : ['--port', RERANK_PORT]),
-      ...(topk === undefined ? [] : [`--topk=${topk}`]),
-    ],
+    serveOptions: [...passedOn, ...port, ...(topk === undefined ? [] : [`--topk=${topk}`])],
     remarks,
   };
 }
@@ -237,17 +216,12 @@ function rerankLine({ values, remarks, passedOn }: ReadFlags): RerankLine {
  * Options for clients that need a dialect by name: ASearcher's and RLinf's need a `url` in every document, and agent-lightning's get
  * scores by default.
  */
-function dialectOptions(
-  values: ReadonlyMap<string, string>,
-  passedOn: readonly string[],
-  agentLightning: boolean,
-): string[] {
+function dialectOptions({ values, passedOn }: ReadFlags, agentLightning: boolean): string[] {
   const addressFolder = values.get('save-address-to');
   const asearcher = addressFolder !== undefined || values.has('pages_path');
   const dialect = asearcher ? 'asearcher' : agentLightning ? 'agent-lightning' : undefined;
-  const named = passedOn.some((argument) => /^--dialect(?:=|$)/.test(argument));
   return [
-    ...(named || dialect === undefined ? [] : [`--dialect=${dialect}`]),
+    ...(dialect === undefined || hasFlag(passedOn, 'dialect') ? [] : [`--dialect=${dialect}`]),
     ...(addressFolder === undefined ? [] : [`--address-dir=${addressFolder}`]),
   ];
 }
@@ -262,7 +236,7 @@ function withoutAutoDevice(passedOn: readonly string[]): string[] {
   );
 }
 
-function queryTokens(values: ReadonlyMap<string, string>): number {
+function queryTokens(values: ReadFlags['values']): number {
   const given = values.get('query_max_length');
   if (given === undefined) return MAX_QUERY_TOKENS;
   if (/^[1-9]\d{0,5}$/.test(given)) return Number(given);
@@ -293,8 +267,9 @@ function readFlags(argv: readonly string[]): ReadFlags {
     if (flag.refused !== undefined) {
       throw new TrawlError('NOT_SUPPORTED', `--${name}: ${flag.refused} is not supported. Omit the flag.`);
     }
-    if (!flag.takesValue && inline !== undefined) throw usageError(`--${name} takes no value.`);
-    const value = flag.takesValue ? (inline ?? argv[++i]) : '';
+    const { takesValue = true } = flag;
+    if (!takesValue && inline !== undefined) throw usageError(`--${name} takes no value.`);
+    const value = takesValue ? (inline ?? argv[++i]) : '';
     if (value === undefined || (inline === undefined && value.startsWith('--'))) {
       throw usageError(`--${name} needs a value.`);
     }
@@ -305,12 +280,7 @@ function readFlags(argv: readonly string[]): ReadFlags {
   return { values, remarks, passedOn };
 }
 
-function required(
-  values: ReadonlyMap<string, string>,
-  name: string,
-  spelling: (flag: string) => string,
-  meaning: string,
-): string {
+function required(values: ReadFlags['values'], name: string, spelling: (flag: string) => string, meaning: string) {
   const value = values.get(name);
   if (value !== undefined && value !== '') return value;
   throw usageError(`--${spelling(name)} is missing: ${meaning}.`);
@@ -329,19 +299,12 @@ function unknownFlag(name: string): TrawlError {
  * normalised. The original server pools every model by the mean, but its index builder pools BGE by the first token, so that
  * queries and passages of BGE do not match. Trawl pools both by the first token.
  */
-function encoding(name: string): { options: string[]; remark: string | undefined } {
-  const e5 = name.includes('e5');
-  const bge = name.includes('bge');
-  const query = `${bge ? BGE_INSTRUCTION : ''}${e5 ? 'query: ' : ''}`;
-  return {
-    options: [
-      `--query-prefix=${query}`,
-      `--passage-prefix=${e5 ? 'passage: ' : ''}`,
-      `--pooling=${bge ? 'cls' : 'mean'}`,
-      `--normalize=${name.includes('dpr') ? 'no' : 'yes'}`,
-    ],
-    remark: bge
-      ? 'Queries are pooled by their first token, like the passages of BGE; the original server pools them by the mean.'
-      : undefined,
-  };
+function encodingOptions(name: string): string[] {
+  const [e5, bge] = [name.includes('e5'), name.includes('bge')];
+  return [
+    `--query-prefix=${bge ? BGE_INSTRUCTION : ''}${e5 ? 'query: ' : ''}`,
+    `--passage-prefix=${e5 ? 'passage: ' : ''}`,
+    `--pooling=${bge ? 'cls' : 'mean'}`,
+    `--normalize=${name.includes('dpr') ? 'no' : 'yes'}`,
+  ];
 }

@@ -45,17 +45,11 @@ async function planServer(line: LaunchLine): Promise<LaunchPlan> {
 }
 
 function planBm25(line: Bm25Line): LaunchPlan {
-  const corpus = findCorpus(line.corpus);
+  const { paths, remark } = findCorpus(line.corpus);
   const out = line.out ?? wordIndexFolderOf(line.corpus);
-  return {
-    steps: [
-      ...(isImported(out, corpus.paths)
-        ? []
-        : [['index', '--bm25', '--out', out, '--overwrite', '--', ...corpus.paths]]),
-      ['serve', ...line.serveOptions, '--', out],
-    ],
-    remarks: [...line.remarks, ...(corpus.remark === undefined ? [] : [corpus.remark])],
-  };
+  const steps = [['serve', ...line.serveOptions, '--', out]];
+  if (!isImported(out, paths)) steps.unshift(['index', '--bm25', '--out', out, '--overwrite', '--', ...paths]);
+  return { steps, remarks: remark === undefined ? line.remarks : [...line.remarks, remark] };
 }
 
 async function planDense(line: DenseLine): Promise<LaunchPlan> {

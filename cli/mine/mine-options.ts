@@ -1,107 +1,79 @@
 import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
-import { ROW_FORMAT_NAMES } from '../../training/mining/formats/formats.ts';
+import { SAMPLING_STRATEGIES, type ScoreLimits } from '../../training/mining/choose-negatives.ts';
 import { checkRowFile } from '../../training/mining/row-files.ts';
-import { SAMPLING_STRATEGIES } from '../../training/mining/sample-negatives.ts';
-import type { ScoreLimits } from '../../training/mining/score-limits.ts';
+import { ROW_FORMAT_NAMES } from '../../training/mining/row-formats.ts';
 import { requiredOption } from '../options/checks.ts';
 import { numberFrom } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 import { RESTART_OPTION } from '../options/restart-option.ts';
 
 /** The options of `trawl mine` that say what is read, chosen and written. */
 export const MINE_OPTIONS = {
-  queries: {
-    type: 'list',
-    value: 'FILE',
-    help: 'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Repeat the option for several files. Required, unless --records and --qrels are given.',
-  },
-  records: {
-    type: 'list',
-    value: 'FILE',
-    help: 'Mine for the queries of this file of `trawl serve --record` and its rotated files, in place of those of --queries. Each has the positives and answers of the question in --queries with its questionId, else of the one with the same text. Repeat the option for several files.',
-  },
-  split: {
-    type: 'string',
-    value: 'NAME',
-    help: 'With --records: only queries that the client marked with this split. Default: all.',
-  },
-  'any-generation': {
-    type: 'flag',
-    help: 'With --records: allow queries that were asked in another generation of the index. Default: refuse them, because what an agent asks depends on what it found.',
-  },
-  qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
-  'exclude-questions': {
-    type: 'list',
-    value: 'FILE',
-    help: 'Questions that must not be trained on, such as a test set: JSON lines as for --queries. A query whose question or sub-query is one of them, but for case, quotes and spaces, is left out and counted. Repeat the option for several files.',
-  },
-  out: {
-    type: 'string',
-    value: 'FILE',
-    help: 'The file of training rows: JSON lines (dpr: one JSON array), or Parquet if its name ends in .parquet, only with a format of sentence-transformers. Required.',
-  },
-  format: {
-    type: 'choice',
-    choices: ROW_FORMAT_NAMES,
-    value: 'FORMAT',
-    help: "The trainer's format: of sentence-transformers triplet, n-tuple, labeled-pair or labeled-list; tevatron (rows with texts), tevatron-ids, agentic-r (the rows of its tevatron), flagembedding, dpr. docs/training.md describes each field. Required.",
-  },
-  'num-negatives': { type: 'integer', min: 1, max: 10_000, default: 3, help: 'The most negatives of a query.' },
-  'min-negatives': {
-    type: 'integer',
-    min: 0,
-    max: 10_000,
-    default: 1,
-    help: 'A query with fewer negatives gets no row and is counted. n-tuple and agentic-r need all: there it is --num-negatives. 0, only with labeled-pair: positives get their rows in any case.',
-  },
-  'range-min': {
-    type: 'integer',
-    min: 1,
-    max: DEFAULT_SERVER_CONFIG.maxK,
-    default: 1,
-    help: 'The first rank whose passage may be a negative. Ranks count from 1 in the list as the search returns it, whatever the rules drop.',
-  },
-  'range-max': {
-    type: 'integer',
-    min: 1,
-    max: DEFAULT_SERVER_CONFIG.maxK,
-    default: 100,
-    help: 'The last such rank, and so the depth of the search.',
-  },
-  'max-score': { type: 'string', value: 'S', help: 'Drop candidates with a larger score.' },
-  'min-score': { type: 'string', value: 'S', help: 'Drop candidates with a smaller score.' },
-  'absolute-margin': {
-    type: 'string',
-    value: 'M',
-    help: 'Drop a candidate with the score s if s + M > p, where p is the lowest score of a positive of the query.',
-  },
-  'relative-margin': {
-    type: 'string',
-    value: 'R',
-    help: 'Drop a candidate with the score s if s > p - |p| * R. 0.05 drops those above 95 % of the positive.',
-  },
-  'sampling-strategy': {
-    type: 'choice',
-    choices: SAMPLING_STRATEGIES,
-    default: 'top',
-    help: 'Which of the remaining candidates become negatives: the best, or a random choice that depends only on --seed, the query and the passages.',
-  },
-  seed: { type: 'integer', min: 0, default: 0, help: 'Seed of the random choice.' },
-  'near-duplicate': {
-    type: 'string',
-    value: 'SHARE|off',
-    default: '0.8',
-    help: 'Drop candidates that share at least this share of their runs of three words with a positive, or with a better candidate. off: only equal texts are dropped.',
-  },
-  'output-scores': {
-    type: 'flag',
-    help: 'With the formats of sentence-transformers: write the scores, for distillation. In any format, a query with a positive whose score is not known gets no row.',
-  },
-  'also-bm25': {
-    type: 'flag',
-    help: 'With dense search: candidates are those of the BM25 list, too. Both lists have the same range of ranks; scores are those of dense search.',
-  },
+  queries: option.list(
+    'FILE',
+    'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Repeat the option for several files. Required, unless --records and --qrels are given.',
+  ),
+  records: option.list(
+    'FILE',
+    'Mine for the queries of this file of `trawl serve --record` and its rotated files, in place of --queries. Each has the positives and answers of the question in --queries with its questionId, else of the one with the same text. Repeat the option for several files.',
+  ),
+  split: option.text('NAME', 'With --records: only queries that the client marked with this split. Default: all.'),
+  'any-generation': option.flag(
+    'With --records: allow queries that were asked in another generation of the index. Default: refuse them, because what an agent asks depends on what it found.',
+  ),
+  qrels: option.text('FILE', 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.'),
+  'exclude-questions': option.list(
+    'FILE',
+    'Questions that must not be trained on, such as a test set: JSON lines as for --queries. A query whose question or sub-query is one of them, but for case, quotes and spaces, is left out and counted. Repeat the option for several files.',
+  ),
+  out: option.text(
+    'FILE',
+    'The file of training rows: JSON lines (dpr: one JSON array), or Parquet if its name ends in .parquet, only with a format of sentence-transformers. Required.',
+  ),
+  format: option.choice(
+    { choices: ROW_FORMAT_NAMES, value: 'FORMAT' },
+    "The trainer's format: of sentence-transformers triplet, n-tuple, labeled-pair or labeled-list; tevatron (rows with texts), tevatron-ids, agentic-r (the rows of its tevatron), flagembedding, dpr. docs/training.md describes each field. Required.",
+  ),
+  'num-negatives': option.integer({ min: 1, max: 10_000, default: 3 }, 'The most negatives of a query.'),
+  'min-negatives': option.integer(
+    { min: 0, max: 10_000, default: 1 },
+    'A query with fewer negatives gets no row and is counted. n-tuple and agentic-r need all: there it is --num-negatives. 0, only with labeled-pair: positives get their rows in any case.',
+  ),
+  'range-min': option.integer(
+    { min: 1, max: DEFAULT_SERVER_CONFIG.maxK, default: 1 },
+    'The first rank whose passage may be a negative. Ranks count from 1 in the list as the search returns it, whatever the rules drop.',
+  ),
+  'range-max': option.integer(
+    { min: 1, max: DEFAULT_SERVER_CONFIG.maxK, default: 100 },
+    'The last such rank, and so the depth of the search.',
+  ),
+  'max-score': option.text('S', 'Drop candidates with a larger score.'),
+  'min-score': option.text('S', 'Drop candidates with a smaller score.'),
+  'absolute-margin': option.text(
+    'M',
+    'Drop a candidate with the score s if s + M > p, where p is the lowest score of a positive of the query.',
+  ),
+  'relative-margin': option.text(
+    'R',
+    'Drop a candidate with the score s if s > p - |p| * R. 0.05 drops those above 95 % of the positive.',
+  ),
+  'sampling-strategy': option.choice(
+    { choices: SAMPLING_STRATEGIES, default: 'top' },
+    'Which of the remaining candidates become negatives: the best, or a random choice that depends only on --seed, the query and the passages.',
+  ),
+  seed: option.integer({ min: 0, default: 0 }, 'Seed of the random choice.'),
+  'near-duplicate': option.text(
+    { value: 'SHARE|off', default: '0.8' },
+    'Drop candidates that share at least this share of their runs of three words with a positive, or with a better candidate. off: only equal texts are dropped.',
+  ),
+  'output-scores': option.flag(
+    'With the formats of sentence-transformers: write the scores, for distillation. In any format, a query with a positive whose score is not known gets no row.',
+  ),
+  'also-bm25': option.flag(
+    'With dense search: the BM25 list gives candidates, too. Both lists have the same range of ranks; dense search gives the scores.',
+  ),
   restart: RESTART_OPTION,
 } as const satisfies OptionTable;
 

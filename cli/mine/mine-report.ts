@@ -1,4 +1,4 @@
-import { formatCount, formatNumberOf } from '../../src/base/format.ts';
+import { formatCount, formatNumberOf, formatTable } from '../../src/base/format.ts';
 import type { Bin } from '../../training/mining/histogram.ts';
 import type { MiningSummary } from '../../training/mining/mine-negatives.ts';
 
@@ -43,9 +43,7 @@ export function reportText(summary: MiningSummary): string {
 function section(heading: string, lines: readonly (readonly [string, number])[]): string[] {
   const shown = lines.filter(([, count]) => count > 0);
   if (shown.length === 0) return [];
-  const width = Math.max(...shown.map(([name]) => name.length));
-  const digits = Math.max(...shown.map(([, count]) => formatCount(count).length));
-  return [heading, ...shown.map(([name, count]) => `  ${name.padEnd(width)}  ${formatCount(count).padStart(digits)}`)];
+  return [heading, ...formatTable(shown.map(([name, count]) => [`  ${name}`, formatCount(count)]))];
 }
 
 function histogram(heading: string, bins: readonly Bin[], label: (bin: Bin) => string): string[] {

@@ -1,42 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatBytes } from '../../src/base/format.ts';
-import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
-import {
-  type ModelKind,
-  type PoolingOrigin,
-  readTrawlModelFile,
-  TRAWL_MODEL_FILE,
-} from '../../src/encoder/model/trawl-model-file.ts';
+import { type PoolingOrigin, readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 
-/** A model folder as `trawl model show` reports it. */
-export interface ModelFacts {
-  readonly name: string;
-  /** Absolute path. */
-  readonly folder: string;
-  readonly kind: ModelKind;
-  readonly architecture: string;
-  readonly dimension: number;
-  readonly pooling: ModelIdentity['pooling'];
-  /** Where `trawl model add` had the pooling from; null if its description does not say. */
-  readonly poolingFrom: PoolingOrigin | null;
-  readonly normalize: boolean;
-  readonly similarity: ModelIdentity['similarity'];
-  readonly prefixes: { readonly query: string; readonly passage: string };
-  readonly maxTokens: { readonly query: number; readonly passage: number };
-  /** The default precision first. */
-  readonly precisions: readonly string[];
-  /** Those that the engine runs; onnxruntime runs the others. */
-  readonly enginePrecisions: readonly string[];
-  /** Bytes of all files. */
-  readonly bytes: number;
-  /** The source that `trawl model add` read; null for a folder that it did not make. */
-  readonly source: { readonly kind: string; readonly id: string; readonly revision?: string } | null;
-}
+export type ModelFacts = Awaited<ReturnType<typeof factsOf>>;
 
-/** The facts about a model folder. */
-export async function factsOf(folder: string): Promise<ModelFacts> {
+/** A model folder, by its absolute path, as `trawl model show` reports it. */
+export async function factsOf(folder: string) {
   const described = existsSync(join(folder, TRAWL_MODEL_FILE)) ? await readTrawlModelFile(folder) : undefined;
   const model = await readModelFolder(folder, {}, { kind: 'any' });
   const { name, architecture, dimension, pooling, normalize, similarity, prefixes, maxTokens } = model.identity;
@@ -51,12 +22,15 @@ export async function factsOf(folder: string): Promise<ModelFacts> {
     architecture,
     dimension,
     pooling,
+    /** Where `trawl model add` had the pooling from; null if its description does not say. */
     poolingFrom: described?.poolingFrom ?? null,
     normalize,
     similarity,
     prefixes,
     maxTokens,
+    /** The default precision first. */
     precisions: model.precisions,
+    /** The precisions that the engine runs; onnxruntime runs the others. */
     enginePrecisions: model.enginePrecisions,
     bytes: files.reduce((sum, path) => sum + statSync(path).size, 0),
     source: described === undefined ? null : sourceOf(described),
@@ -64,7 +38,9 @@ export async function factsOf(folder: string): Promise<ModelFacts> {
 }
 
 /** Reads the source that `trawl model add` wrote into a description; null for any other value, such as a text. */
-export function sourceOf(described: object): ModelFacts['source'] {
+export function sourceOf(
+  described: object,
+): { readonly kind: string; readonly id: string; readonly revision?: string } | null {
   const { source: value } = described as { readonly source?: unknown };
   const source = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   const { kind, id, revision } = source;
@@ -73,7 +49,9 @@ export function sourceOf(described: object): ModelFacts['source'] {
 }
 
 export function factsText(facts: ModelFacts): string {
-  const { source, prefixes, maxTokens } = facts;
+  const { source, prefixes, maxTokens, poolingFrom, enginePrecisions } = facts;
+  const origin = poolingFrom === null ? '' : ORIGINS[poolingFrom];
+  const engine = enginePrecisions.length === 0 ? '' : ` (${enginePrecisions.join(' and ')}: by the engine)`;
   const revision = source?.revision === undefined ? '' : `@${source.revision}`;
   return [
     facts.folder,
@@ -84,25 +62,18 @@ export function factsText(facts: ModelFacts): string {
       ? [`  max tokens    ${maxTokens.passage} a pair`]
       : [
           `  dimension     ${facts.dimension}, ${facts.similarity}`,
-          `  pooling       ${facts.pooling}${facts.normalize ? ', normalised' : ', not normalised'}${originText(facts)}`,
+          `  pooling       ${facts.pooling}${facts.normalize ? ', normalised' : ', not normalised'}${origin}`,
           `  prefixes      query ${JSON.stringify(prefixes.query)}, passage ${JSON.stringify(prefixes.passage)}`,
           `  max tokens    query ${maxTokens.query}, passage ${maxTokens.passage}`,
         ]),
-    `  precisions    ${facts.precisions.join(', ')}${engineText(facts)}`,
+    `  precisions    ${facts.precisions.join(', ')}${engine}`,
     `  size          ${formatBytes(facts.bytes)}`,
   ].join('\n');
 }
 
-function originText({ poolingFrom }: ModelFacts): string {
-  const texts: Readonly<Record<PoolingOrigin, string>> = {
-    checkpoint: '',
-    option: ' (stated with --pooling)',
-    name: " (by the model's name)",
-    assumed: ' (assumed: the checkpoint states none)',
-  };
-  return poolingFrom === null ? '' : texts[poolingFrom];
-}
-
-function engineText({ enginePrecisions }: ModelFacts): string {
-  return enginePrecisions.length === 0 ? '' : ` (${enginePrecisions.join(' and ')}: by the engine)`;
-}
+const ORIGINS: Readonly<Record<PoolingOrigin, string>> = {
+  checkpoint: '',
+  option: ' (stated with --pooling)',
+  name: " (by the model's name)",
+  assumed: ' (assumed: the checkpoint states none)',
+};

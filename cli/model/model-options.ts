@@ -1,29 +1,21 @@
 import { join } from 'node:path';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
+import { POOLINGS, QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
+import * as option from '../options/option.ts';
 
-export const DEVICE_OPTION = {
-  type: 'string',
-  value: 'DEVICE',
-  default: 'cpu',
-  help: 'Where the encoder runs: cpu, cuda, or CUDA devices such as cuda:1 or cuda:0,cuda:1. `trawl doctor` lists the libraries that CUDA needs.',
-} as const;
+export const DEVICE_OPTION = option.text(
+  { value: 'DEVICE', default: 'cpu' },
+  'Where the encoder runs: cpu, cuda, or CUDA devices such as cuda:1 or cuda:0,cuda:1. `trawl doctor` lists the libraries that CUDA needs.',
+);
 
-export const PRECISION_OPTION = {
-  type: 'choice',
-  choices: PRECISIONS,
-} as const;
-
-export const SHARE_WEIGHTS_OPTION = {
-  type: 'choice',
-  choices: ['auto', 'yes', 'no'],
-  default: 'auto',
-  help: 'Let encoder threads share one copy of the weights. It takes less memory, but is 10 to 15 % slower, and vectors may differ in the last bits. auto: only if copies would fill more than half of the memory.',
-} as const;
+export const SHARE_WEIGHTS_OPTION = option.choice(
+  { choices: ['auto', 'yes', 'no'], default: 'auto' },
+  'Let encoder threads share one copy of the weights. It takes less memory, but is 10 to 15 % slower, and vectors may differ in the last bits. auto: only if copies would fill more than half of the memory.',
+);
 
 export function shareWeights(option: 'auto' | 'yes' | 'no'): boolean | undefined {
   return option === 'auto' ? undefined : option === 'yes';
@@ -31,46 +23,29 @@ export function shareWeights(option: 'auto' | 'yes' | 'no'): boolean | undefined
 
 /** Options that override a model's own description. */
 export const OVERRIDE_OPTIONS = {
-  pooling: {
-    type: 'choice',
-    choices: POOLINGS,
-    help: "How token vectors become one vector: mean, cls, pooler (DPR), last, or none if the graph pools. Default: the model's.",
-  },
-  normalize: {
-    type: 'choice',
-    choices: ['yes', 'no'],
-    help: "Whether vectors are divided by their length. Default: the model's.",
-  },
-  'query-prefix': {
-    type: 'string',
-    value: 'TEXT',
-    help: "Prefix of every query; '' for none. Default: the model's.",
-  },
-  'passage-prefix': {
-    type: 'string',
-    value: 'TEXT',
-    help: "Prefix of every passage; '' for none. Default: the model's.",
-  },
-  'query-template': {
-    type: 'choice',
-    choices: QUERY_TEMPLATES,
-    help: "What is embedded of a request's query, its question and its history (the agent's earlier queries), with the model's separator in between. Requests can name another. Default: the model's, else question-query.",
-  },
-  'max-query-tokens': {
-    type: 'integer',
-    min: 3,
-    help: 'Token limit of queries, prefix and special tokens included; longer queries are truncated. Other servers use 128, 256 or 512.',
-  },
-  'max-passage-tokens': {
-    type: 'integer',
-    min: 3,
-    help: 'Token limit of passages, prefix and special tokens included; longer passages are truncated.',
-  },
-  dimension: {
-    type: 'integer',
-    min: 1,
-    help: 'Keep only the first N values of every vector, then normalise. For models that were trained for it (Matryoshka).',
-  },
+  pooling: option.choice(
+    POOLINGS,
+    "How token vectors become one vector: mean, cls, pooler (DPR), last, or none if the graph pools. Default: the model's.",
+  ),
+  normalize: option.choice(['yes', 'no'], "Whether vectors are divided by their length. Default: the model's."),
+  'query-prefix': option.text('TEXT', "Prefix of every query; '' for none. Default: the model's."),
+  'passage-prefix': option.text('TEXT', "Prefix of every passage; '' for none. Default: the model's."),
+  'query-template': option.choice(
+    QUERY_TEMPLATES,
+    "What is embedded of a request's query, its question and its history (the agent's earlier queries), with the model's separator in between. Requests can name another. Default: the model's, else question-query.",
+  ),
+  'max-query-tokens': option.integer(
+    { min: 3 },
+    'Token limit of queries, prefix and special tokens included; longer queries are truncated. Other servers use 128, 256 or 512.',
+  ),
+  'max-passage-tokens': option.integer(
+    { min: 3 },
+    'Token limit of passages, prefix and special tokens included; longer passages are truncated.',
+  ),
+  dimension: option.integer(
+    { min: 1 },
+    'Keep only the first N values of every vector, then normalise. For models that were trained for it (Matryoshka).',
+  ),
 } as const satisfies OptionTable;
 
 export function modelOverrides(options: OptionValues<typeof OVERRIDE_OPTIONS>): ModelOverrides {

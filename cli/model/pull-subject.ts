@@ -26,11 +26,7 @@ export interface PullChoice {
   readonly exclude: readonly string[];
 }
 
-/**
- * Parses a name of the table or `owner/name[@revision]`.
- *
- * @throws TrawlError USAGE.
- */
+/** Parses a name of the table or `owner/name[@revision]`. @throws TrawlError USAGE. */
 export function pullSubject(text: string, choice: PullChoice): PullSubject {
   const at = text.indexOf('@');
   const [name, revision] = at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];

@@ -1,25 +1,20 @@
 import { usageError } from '../../src/base/errors.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import { GroupRetriever } from '../../src/search/group/group-retriever.ts';
-import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
+import { narrowedRetriever } from '../../src/search/layers/passing-retriever.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever, Retriever } from '../../src/search/retriever.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
+import * as option from '../options/option.ts';
 import { openReranker, type RerankOptions } from '../options/rerank-options.ts';
 import { type ViewOptions, viewOption } from '../options/view-options.ts';
-import { parseServedIndexes, type ServedIndex } from '../serve/served-indexes.ts';
+import { parseServedIndexes } from '../serve/served-indexes.ts';
 
 /** Of commands that search one index or several. */
-export const FURTHER_INDEX_OPTION = {
-  type: 'list',
-  value: '[NAME=]DIR',
-  help: 'A further index directory, searched together with the first: the lists are merged by score where scores are comparable, else by rank (docs/http-api.md). Repeat the option for several.',
-} as const;
-
-interface OpenReranked {
-  readonly retriever: Retriever;
-  close(): Promise<void>;
-}
+export const FURTHER_INDEX_OPTION = option.list(
+  '[NAME=]DIR',
+  'A further index directory, searched together with the first: the lists are merged by score where scores are comparable, else by rank (docs/http-api.md). Repeat the option for several.',
+);
 
 /**
  * Opens an index with the reranker of `--rerank`, if any, limited to the view of `--view`, if any; with `further` indexes, a group of
@@ -33,8 +28,12 @@ export async function openReranked(
   options: RerankOptions & ViewOptions,
   retrieving: OpenRetrieverOptions,
   further: readonly string[] = [],
-): Promise<OpenReranked> {
-  const indexes = further.length === 0 ? [] : namedIndexes([folder, ...further]);
+): Promise<{ readonly retriever: Retriever; close(): Promise<void> }> {
+  const indexes = further.length === 0 ? [] : parseServedIndexes([folder, ...further]);
+  const repeated = indexes.find(({ name }, i) => indexes.findIndex((other) => other.name === name) < i);
+  if (repeated !== undefined) {
+    throw usageError(`Two indexes have the name ${repeated.name}. Choose another name for one: --index NAME=DIR.`);
+  }
   const view = viewOption(options);
   const views = view === undefined ? [] : [view];
   const reranker = await openReranker(options);
@@ -55,13 +54,4 @@ export async function openReranked(
     await close();
     throw error;
   }
-}
-
-function namedIndexes(texts: readonly string[]): readonly ServedIndex[] {
-  const indexes = parseServedIndexes(texts);
-  for (const [i, { name }] of indexes.entries()) {
-    if (indexes.findIndex((other) => other.name === name) === i) continue;
-    throw usageError(`Two indexes have the name ${name}. Choose another name for one: --index NAME=DIR.`);
-  }
-  return indexes;
 }

@@ -4,13 +4,14 @@ import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
 import type { SearchSource } from '../../src/search/retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
-import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
+import { trawlServerUrl } from '../../src/stores/trawl-server/native-api.ts';
+import type { ServerFacts } from '../../src/stores/trawl-server/native-replies.ts';
 import { ServerRetriever } from '../../src/stores/trawl-server/server-retriever.ts';
-import { trawlServerUrl } from '../../src/stores/trawl-server/trawl-server-url.ts';
 import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { readApiKey } from '../options/api-key.ts';
 import { refuseOptions } from '../options/checks.ts';
 import { filterOption } from '../options/filter-option.ts';
+import * as option from '../options/option.ts';
 import { modesOption, type RANKING_OPTIONS } from '../options/ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, type RerankOptions } from '../options/rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../options/retriever-options.ts';
@@ -19,28 +20,23 @@ import { openReranked } from './open-reranked.ts';
 
 /** The options of the commands that search in an index directory, or with --url in an index of a running server. */
 export const SERVER_OPTIONS = {
-  url: {
-    type: 'string',
-    value: 'URL',
-    help: "Search in an index of this running Trawl server (http://HOST:PORT, or with /indexes/NAME) in place of an index directory. Encoder and reranker are the server's; the output is the same. docs/bulk-search.md says more.",
-  },
-  concurrency: { type: 'integer', min: 1, max: 1024, default: 4, help: 'With --url: requests at the same time.' },
-  'request-timeout-ms': {
-    type: 'integer',
-    min: 1,
-    max: 999_999_999,
-    default: 300_000,
-    help: 'With --url: time limit of a request in milliseconds. A request is repeated up to nine times after 429, 503 or no answer.',
-  },
-  'key-file': { type: 'string', value: 'FILE', help: 'With --url: file with the API key of the server.' },
+  url: option.text(
+    'URL',
+    "Search in an index of this running Trawl server (http://HOST:PORT, or with /indexes/NAME) in place of an index directory. Encoder and reranker are the server's; the output is the same. docs/bulk-search.md says more.",
+  ),
+  concurrency: option.integer({ min: 1, max: 1024, default: 4 }, 'With --url: requests at the same time.'),
+  'request-timeout-ms': option.integer(
+    { min: 1, max: 999_999_999, default: 300_000 },
+    'With --url: time limit of a request in milliseconds. A request is repeated up to nine times after 429, 503 or no answer.',
+  ),
+  'key-file': option.text('FILE', 'With --url: file with the API key of the server.'),
 } as const satisfies OptionTable;
 
 /** With --url, for a command that has no other use of --index. */
-export const SERVED_INDEX_OPTION = {
-  type: 'string',
-  value: 'NAME',
-  help: 'With --url: the served index. Default: that of the URL, else the default index of the server.',
-} as const;
+export const SERVED_INDEX_OPTION = option.text(
+  'NAME',
+  "With --url: the served index. Default: the index in the URL, else the server's default index.",
+);
 
 /** What a server has settled: its encoder, and how its reranker and its views are opened. */
 const SERVER_SIDE_OPTIONS: readonly string[] = [
@@ -56,9 +52,10 @@ export interface OpenSource {
   close(): Promise<void>;
 }
 
-export interface SourceOptions {
-  readonly options: OptionValues<typeof SERVER_OPTIONS> & RerankOptions & ViewOptions;
-  readonly given: ReadonlySet<string>;
+type ServerOptions = OptionValues<typeof SERVER_OPTIONS>;
+
+interface SourceOptions {
+  readonly options: ServerOptions & RerankOptions & ViewOptions;
   /** Undefined with --url. */
   readonly folder: string | undefined;
   /** Further index directories. */
@@ -77,7 +74,7 @@ export interface SourceOptions {
  */
 export function withFolder(
   positionals: readonly string[],
-  { url }: Pick<OptionValues<typeof SERVER_OPTIONS>, 'url'>,
+  { url }: ServerOptions,
   given: ReadonlySet<string>,
   most: number,
 ): readonly (string | undefined)[] {
@@ -103,9 +100,9 @@ export function withFolder(
  * @throws TrawlError as `openReranked` and `ServerRetriever.open`; NOT_SUPPORTED for a mode or reranker that the server does not have.
  */
 export async function openSource(opening: SourceOptions): Promise<OpenSource> {
-  const { options, folder, further, served, retrieving, note } = opening;
+  const { options, folder, further, retrieving } = opening;
   if (options.url !== undefined) {
-    const retriever = await openServer(options, { served, view: options.view, signal: retrieving.signal, note });
+    const retriever = await openServer(options, { ...opening, view: options.view, signal: retrieving.signal });
     checkOffers(retriever, retrieving.modes ?? [], options.rerank);
     return { source: retriever, server: retriever.server, close: async () => undefined };
   }
@@ -132,24 +129,23 @@ export function searchSettings(
 
 /** Opens an index of the server of --url. @throws TrawlError as `ServerRetriever.open`. */
 export function openServer(
-  options: OptionValues<typeof SERVER_OPTIONS>,
-  {
-    served,
-    view,
-    signal,
-    note,
-  }: Pick<SourceOptions, 'served' | 'note'> & {
+  { url, concurrency, 'key-file': keyFile, 'request-timeout-ms': timeoutMs }: ServerOptions,
+  index: {
+    readonly served?: string;
     readonly view?: string;
     readonly signal?: AbortSignal;
+    note(message: string): void;
   },
 ): Promise<ServerRetriever> {
-  return ServerRetriever.open(options.url!, {
-    apiKey: readApiKey(options['key-file']),
+  const { served, view, signal, note } = index;
+  const onWait = waitNotes(url!, note);
+  return ServerRetriever.open(url!, {
+    apiKey: readApiKey(keyFile),
     index: served,
     view,
-    concurrency: options.concurrency,
-    timeoutMs: options['request-timeout-ms'],
-    onWait: waitNotes(options.url!, note),
+    concurrency,
+    timeoutMs,
+    onWait,
     signal,
   });
 }

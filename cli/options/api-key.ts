@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { TrawlError } from '../../src/base/errors.ts';
-import { environmentVariable } from '../../src/base/options/resolve-options.ts';
+import { environmentVariable } from '../../src/base/options/environment.ts';
 
 /**
  * The API key of a server: the content of a file, else of the environment variable, if one is named. Undefined if there is none.
@@ -12,12 +12,16 @@ export function readApiKey(
   { option = '--key-file', variable }: { readonly option?: string; readonly variable?: `TRAWL_${string}` } = {},
 ): string | undefined {
   if (file === undefined) return (variable && environmentVariable(variable)) || undefined;
-  let text: string;
+  const text = readOptionFile(option, file).trim();
+  if (/^[\x21-\x7e]+$/.test(text)) return text;
+  throw new TrawlError('CONFIG_INVALID', `${option} ${file} has no key: expected one line without spaces.`);
+}
+
+/** The text of the file that an option names. @throws TrawlError CONFIG_INVALID for a file that cannot be read. */
+export function readOptionFile(option: string, file: string): string {
   try {
-    text = readFileSync(file, 'utf8').trim();
+    return readFileSync(file, 'utf8');
   } catch (cause) {
     throw new TrawlError('CONFIG_INVALID', `${option} ${file} cannot be read: ${(cause as Error).message}.`, { cause });
   }
-  if (/^[\x21-\x7e]+$/.test(text)) return text;
-  throw new TrawlError('CONFIG_INVALID', `${option} ${file} has no key: expected one line without spaces.`);
 }

@@ -1,3 +1,4 @@
+import type { NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
 import { usageError } from '../../src/base/errors.ts';
 
 /** @throws TrawlError USAGE with `why` if one of the options is given, such as `without --rerank MODEL` or `: a reason`. */
@@ -23,4 +24,12 @@ export function actionOf<Name extends string>(
   throw usageError(
     `Unknown action trawl ${command} ${given}; expected ${actions.length === 1 ? '' : 'one of '}${actions.join(', ')}.`,
   );
+}
+
+/** The files of options that are given. */
+export function namedFiles<Name extends string>(
+  options: Readonly<Record<Name, string | readonly string[] | undefined>>,
+  names: readonly Name[],
+): NamedFile[] {
+  return names.flatMap((name) => [options[name] ?? []].flat().map((path) => ({ name: `--${name}`, path })));
 }

@@ -3,13 +3,13 @@ import { bindFilter } from '../../src/engine/filter/bind-filter.ts';
 import type { Filter } from '../../src/engine/filter/filter.ts';
 import { parseFilterExpression } from '../../src/engine/filter/filter-expression.ts';
 import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
+import * as option from './option.ts';
 
 /** Which passages a search may find. */
-export const FILTER_OPTION = {
-  type: 'string',
-  value: 'EXPRESSION',
-  help: "Find only passages whose columns pass, such as \"source in ('a', 'b') and date >= 2020-01-01 and not archived\". The index needs the columns (--column). docs/filters.md has the language. Default: all passages.",
-} as const;
+export const FILTER_OPTION = option.text(
+  'EXPRESSION',
+  "Find only passages whose columns pass, such as \"source in ('a', 'b') and date >= 2020-01-01 and not archived\". The index needs the columns (--column). docs/filters.md has the language. Default: all passages.",
+);
 
 /** @throws TrawlError USAGE with the position of a fault. `name`: of the option, for messages. */
 export function filterOption(text: string | undefined, name = '--filter'): Filter | undefined {

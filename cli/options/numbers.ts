@@ -40,6 +40,18 @@ export function shareOption<Name extends string>(
   return text === undefined ? undefined : numberFrom(name, text, { max: 1 });
 }
 
+/** The limits on a new index that `trawl iterate` and `trawl admin rollout` have in common. @throws TrawlError USAGE. */
+export function gatesOption(
+  options: Readonly<Record<'min-recall' | 'max-recall-drop' | 'max-changed' | 'max-replaced', string | undefined>>,
+) {
+  return {
+    minRecall: shareOption(options, 'min-recall'),
+    maxRecallDrop: shareOption(options, 'max-recall-drop')!,
+    maxChanged: shareOption(options, 'max-changed'),
+    maxReplaced: shareOption(options, 'max-replaced'),
+  };
+}
+
 /** Parses the value of `--cutoffs`: values of k, ascending and each once. @throws TrawlError USAGE. */
 export function parseCutoffs(text: string, max = Number.POSITIVE_INFINITY): number[] {
   const cutoffs = text.split(',').map((part) => (/^\s*\d{1,9}\s*$/.test(part) ? Number(part) : Number.NaN));

@@ -1,3 +1,4 @@
+import { defined } from '../../src/base/objects.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../src/engine/lexical/bm25.ts';
 import type { Bm25Settings, LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
@@ -9,49 +10,37 @@ import { refuseOptions } from './checks.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
 import { namedNumbers, numberFrom } from './numbers.ts';
+import * as option from './option.ts';
 import { type RerankOptions, rerankCall } from './rerank-options.ts';
 
 /** How passages are ranked. */
-export const MODE_OPTION = {
-  type: 'choice',
-  choices: SEARCH_MODES,
-  help: 'How passages are ranked: dense (by their vectors), bm25 (by their words; needs an index made with --bm25, and no encoder) or hybrid (by both lists, fused; needs both). Default: dense where the index has vectors.',
-} as const;
+export const MODE_OPTION = option.choice(
+  SEARCH_MODES,
+  'How passages are ranked: dense (by their vectors), bm25 (by their words; needs an index made with --bm25, and no encoder) or hybrid (by both lists, fused; needs both). Default: dense where the index has vectors.',
+);
 
 /** The options of search commands that set how passages are ranked. */
 export const RANKING_OPTIONS = {
   mode: MODE_OPTION,
   filter: FILTER_OPTION,
-  k1: {
-    type: 'string',
-    value: 'NUMBER',
-    help: 'With --mode bm25 or hybrid: k1, 0 or larger. Default: the k1 of the index.',
-  },
-  b: {
-    type: 'string',
-    value: 'NUMBER',
-    help: 'With --mode bm25 or hybrid: b, from 0 to 1. Default: the b of the index.',
-  },
-  'bm25-profile': {
-    type: 'choice',
-    choices: Object.keys(BM25_PROFILES) as (keyof typeof BM25_PROFILES)[],
-    help: "With --mode bm25 or hybrid: use the parameters of another system. lucene: Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4 (Lucene's own are 1.2 and 0.75); elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
-  },
-  'bm25-order': {
-    type: 'choice',
-    choices: BM25_ORDERS,
-    help: "With --mode bm25: how hits with equal scores are ordered. row: by row, with exact scores; pyserini: by id as text, with Pyserini's rounded scores. Default: row.",
-  },
-  'bm25-weights': {
-    type: 'string',
-    value: 'FIELD=N,…',
-    help: 'With --mode bm25 or hybrid on an index made with --bm25-fields title,text: the weights of the fields, such as title=2,text=1. The best field of a passage gives its score. 0: the field is not searched. Default: 1.',
-  },
-  'tie-breaker': {
-    type: 'string',
-    value: 'NUMBER',
-    help: 'With --mode bm25 or hybrid on an index made with --bm25-fields title,text: the share of the score in the other field that is added, from 0 to 1. Default: 0; 1 adds both scores.',
-  },
+  k1: option.text('NUMBER', 'With --mode bm25 or hybrid: k1, 0 or larger. Default: the k1 of the index.'),
+  b: option.text('NUMBER', 'With --mode bm25 or hybrid: b, from 0 to 1. Default: the b of the index.'),
+  'bm25-profile': option.choice(
+    Object.keys(BM25_PROFILES) as (keyof typeof BM25_PROFILES)[],
+    "With --mode bm25 or hybrid: use the parameters of another system. lucene: Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4 (Lucene's own are 1.2 and 0.75); elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
+  ),
+  'bm25-order': option.choice(
+    BM25_ORDERS,
+    "With --mode bm25: how hits with equal scores are ordered. row: by row, with exact scores; pyserini: by id as text, with Pyserini's rounded scores. Default: row.",
+  ),
+  'bm25-weights': option.text(
+    'FIELD=N,…',
+    'With --mode bm25 or hybrid on an index made with --bm25-fields title,text: the weights of the fields, such as title=2,text=1. The best field of a passage gives its score. 0: the field is not searched. Default: 1.',
+  ),
+  'tie-breaker': option.text(
+    'NUMBER',
+    'With --mode bm25 or hybrid on an index made with --bm25-fields title,text: the share of the score in the other field that is added, from 0 to 1. Default: 0; 1 adds both scores.',
+  ),
   ...HYBRID_OPTIONS,
 } as const satisfies OptionTable;
 
@@ -80,47 +69,40 @@ const WEIGHTS = { names: WEIGHTED_FIELDS, max: 1_000_000, example: 'title=2,text
 /** @throws TrawlError USAGE. */
 export function fieldRanking(options: Pick<Values, 'bm25-weights' | 'tie-breaker'>): FieldRanking {
   const { 'bm25-weights': weights, 'tie-breaker': tieBreaker } = options;
-  return {
-    ...(weights === undefined ? {} : { weights: namedNumbers('bm25-weights', weights, WEIGHTS) }),
-    ...(tieBreaker === undefined ? {} : { tieBreaker: numberFrom('tie-breaker', tieBreaker, { max: 1 }) }),
-  };
+  return defined({
+    weights: weights === undefined ? undefined : namedNumbers('bm25-weights', weights, WEIGHTS),
+    tieBreaker: tieBreaker === undefined ? undefined : numberFrom('tie-breaker', tieBreaker, { max: 1 }),
+  });
 }
 
 /** Returns the mode with its settings, the filter and the reranking, for searches with `k` hits. @throws TrawlError USAGE. */
 export function rankingOf(options: Values & RerankOptions, info: SearchSourceInfo, k: number): Ranking {
   const filter = filterOption(options.filter);
   checkFilter(filter, info);
-  return { ...(filter === undefined ? {} : { filter }), ...modeRanking(options, info, k) };
-}
-
-function modeRanking(options: Values & RerankOptions, { bm25 }: SearchSourceInfo, k: number): Ranking {
   const { mode } = options;
-  const rerank = rerankCall(options);
-  if (mode === undefined || mode === 'dense') return { ...(mode === undefined ? {} : { mode }), ...rerank };
-  const bm25Order = options['bm25-order'];
-  const parameters = bm25Of(options, bm25!);
-  return {
+  const { rerank } = rerankCall(options);
+  const byWords = mode === 'bm25' || mode === 'hybrid';
+  return defined({
+    filter,
     mode,
-    ...(parameters === undefined ? {} : { bm25: parameters }),
-    ...(bm25Order === undefined ? {} : { bm25Order }),
-    ...(mode === 'hybrid'
-      ? { hybrid: hybridSettings(hybridOptions(options), Math.max(k, rerank.rerank?.depth ?? 0)) }
-      : {}),
-    ...rerank,
-  };
+    bm25: byWords ? bm25Of(options, info.bm25!) : undefined,
+    bm25Order: byWords ? options['bm25-order'] : undefined,
+    hybrid: mode === 'hybrid' ? hybridSettings(hybridOptions(options), Math.max(k, rerank?.depth ?? 0)) : undefined,
+    rerank,
+  });
 }
 
 export type Ranking = Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank'>;
 
-/** Undefined if no parameter is given: those of each index hold. */
+/** Undefined if no parameter is given: each index keeps its own. */
 function bm25Of(options: Values, ofIndex: Bm25Settings): Bm25Ranking | undefined {
   const { k1, b, 'bm25-profile': profile, 'bm25-weights': weights, 'tie-breaker': tieBreaker } = options;
   if ([k1, b, profile, weights, tieBreaker].every((value) => value === undefined)) return undefined;
   const defaults = profile === undefined ? { ...DEFAULT_BM25, k1: ofIndex.k1, b: ofIndex.b } : BM25_PROFILES[profile];
   return {
     ...defaults,
-    ...(k1 === undefined ? {} : { k1: numberFrom('k1', k1, { max: 1_000_000 }) }),
-    ...(b === undefined ? {} : { b: numberFrom('b', b, { max: 1 }) }),
+    k1: k1 === undefined ? defaults.k1 : numberFrom('k1', k1, { max: 1_000_000 }),
+    b: b === undefined ? defaults.b : numberFrom('b', b, { max: 1 }),
     ...fieldRanking(options),
   };
 }

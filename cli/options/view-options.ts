@@ -1,27 +1,24 @@
 import { createHash } from 'node:crypto';
 import { usageError } from '../../src/base/errors.ts';
+import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { readViews } from '../../src/index/views/read-views.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
+import * as option from './option.ts';
 
 /** The options of the commands that open one index. */
 export const VIEW_OPTIONS = {
-  views: {
-    type: 'string',
-    value: 'FILE',
-    help: 'File of views: named restrictions of an index, by filters, dates, and lists of rows, ids and titles (docs/views.md).',
-  },
-  view: {
-    type: 'string',
-    value: 'NAME',
-    help: 'With --views: find only passages that are in this view, as a server with it does. Default: all passages.',
-  },
+  views: option.text(
+    'FILE',
+    'File of views: named restrictions of an index, by filters, dates, and lists of rows, ids and titles (docs/views.md).',
+  ),
+  view: option.text(
+    'NAME',
+    'With --views: find only passages that are in this view, as a server with it does. Default: all passages.',
+  ),
 } as const;
 
-export interface ViewOptions {
-  readonly views: string | undefined;
-  readonly view: string | undefined;
-}
+export type ViewOptions = OptionValues<typeof VIEW_OPTIONS>;
 
 /**
  * The view of `--view`, for the index that the command names, whatever the view's `indexes` are; undefined without the option.

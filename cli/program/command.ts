@@ -1,5 +1,7 @@
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import { type OptionSources, type ResolvedOptions, resolveOptions } from '../../src/base/options/resolve-options.ts';
+import * as option from '../options/option.ts';
 
 /** Exit codes, the same for every command. */
 export const EXIT = {
@@ -21,7 +23,7 @@ export interface RunSettings {
   readonly out?: (text: string) => void;
   /** Whether errors are reported as JSON. Default: the value of `--json`. */
   readonly jsonErrors?: boolean;
-  /** Whether options are those of the arguments alone: neither the configuration file nor the environment is read. Default: false. */
+  /** Whether options come from the arguments alone, not from the configuration file or the environment. Default: false. */
   readonly argumentsOnly?: boolean;
 }
 
@@ -47,25 +49,35 @@ export interface CommandContext<Table extends OptionTable>
   extends ResolvedOptions<Table & typeof COMMON_OPTIONS>,
     Host {}
 
+/** What a function gets that serves several commands. */
+export type AnyContext = CommandContext<Record<never, never>>;
+
 interface Positionals {
   /** For the usage line: `<index> [query]`. */
   readonly usage: string;
   readonly help: Readonly<Record<string, string>>;
   /** The words that the first argument may be; undefined if it may be any text. */
   readonly words?: readonly string[];
-  readonly min: number;
-  readonly max: number;
+  /** Fewest arguments. Default: as many as `usage` has in angle brackets. */
+  readonly min?: number;
+  /** Most arguments. Default: as many as `usage` has. */
+  readonly max?: number;
 }
+
+/** The argument of a command that reads one index, wherever it is. */
+export const INDEX_OR_ADDRESS: Positionals = {
+  usage: '<index>',
+  help: { index: 'The index directory, or its address in Milvus (milvus://…) or OpenSearch (opensearch://…).' },
+};
 
 /** Options that every command has. */
 const COMMON_OPTIONS = {
-  config: {
-    type: 'string',
-    value: 'FILE',
-    help: 'Configuration file: JSON with one object of options per command. Default: trawl.config.json in the current folder, if it exists.',
-  },
-  json: { type: 'flag', help: 'Print the result and errors as JSON.' },
-  quiet: { type: 'flag', help: 'Print only results and errors: no progress, no remarks.' },
+  config: option.text(
+    'FILE',
+    'Configuration file: JSON with one object of options per command. Default: trawl.config.json in the current folder, if it exists.',
+  ),
+  json: option.flag('Print the result and errors as JSON.'),
+  quiet: option.flag('Print only results and errors: no progress, no remarks.'),
 } as const satisfies OptionTable;
 
 interface Described {
@@ -99,6 +111,16 @@ interface CommandCall {
   readonly quiet: boolean;
   /** Resolves to the exit code. */
   run(host: Host): Promise<number>;
+}
+
+/** Waits for work that the same command resumes. @throws TrawlError CANCELLED with `message`, marked as resumable, if it is cancelled. */
+export async function resumable<T>(work: Promise<T>, message: string): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (asTrawlError(error).code !== 'CANCELLED') throw error;
+    throw new TrawlError('CANCELLED', message, { details: { resumable: true }, cause: error });
+  }
 }
 
 /** A command whose `run` is typed by its options. */

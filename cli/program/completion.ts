@@ -1,4 +1,5 @@
 import type { OptionSpec } from '../../src/base/options/option-spec.ts';
+import { lines } from '../output/lines.ts';
 import type { Command } from './command.ts';
 
 /** What a shell needs to complete one option. */
@@ -126,16 +127,12 @@ export function fishCompletion(commands: readonly CompletionCommand[]): string {
 
 function fishCommand({ name, options, words }: CompletionCommand): string[] {
   const start = `complete -c trawl -n '__fish_seen_subcommand_from ${name}'`;
-  const first =
-    words.length === 0
-      ? []
-      : [
-          `complete -c trawl -n '__fish_seen_subcommand_from ${name}; and not __fish_seen_subcommand_from ${words.join(' ')}' -f -a '${words.join(' ')}'`,
-        ];
-  return [
-    ...first,
+  const list = words.join(' ');
+  return lines(
+    list !== '' &&
+      `complete -c trawl -n '__fish_seen_subcommand_from ${name}; and not __fish_seen_subcommand_from ${list}' -f -a '${list}'`,
     ...options.map((option) => `${start} -l ${option.name}${valueFlags(option)} -d ${fishQuoted(option.summary)}`),
-  ];
+  );
 }
 
 function valueFlags({ value }: CompletionOption): string {

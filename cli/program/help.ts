@@ -1,4 +1,4 @@
-import { wrapParagraph } from '../../src/base/format.ts';
+import { formatTable, wrapParagraph } from '../../src/base/format.ts';
 import { environmentName, type OptionSpec } from '../../src/base/options/option-spec.ts';
 import type { Command } from './command.ts';
 
@@ -6,13 +6,15 @@ const WIDTH = 100;
 
 /** The output of `trawl --help`. */
 export function programHelp(commands: readonly Command[], version: string): string {
-  const width = Math.max(...commands.map((command) => command.name.length));
   return [
     `trawl ${version}: exact retrieval for search agents, dense and BM25`,
     '',
     'Usage: trawl <command> [options]',
     '',
-    ...commands.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
+    ...formatTable(
+      commands.map(({ name, summary }) => [`  ${name}`, summary]),
+      { allLeft: true },
+    ),
     '',
     '`trawl <command> --help` explains a command. Every option can also be set by an environment variable',
     '(TRAWL_MAX_K for --max-k) or in trawl.config.json. The command line takes precedence over the',

@@ -1,6 +1,6 @@
 import { asTrawlError, TrawlError, usageError } from '../../src/base/errors.ts';
 import { printable } from '../../src/base/format.ts';
-import { takenVariable } from '../../src/base/options/resolve-options.ts';
+import { takenVariable } from '../../src/base/options/environment.ts';
 import { exitProcess } from '../../src/base/system/exit-process.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
 import { type Command, EXIT, type Program, type RunSettings } from './command.ts';
@@ -84,14 +84,16 @@ export function resolveCall(
 }
 
 function checkPositionals(command: Command, given: readonly string[]): void {
-  const { min, max, usage } = command.positionals;
+  const { usage } = command.positionals;
+  const places = usage.split(' ').filter((place) => place !== '');
+  const { min = places.filter((place) => place.startsWith('<')).length, max = places.length } = command.positionals;
   if (command.takesStoreAddress !== true && given.some(isPublishedAddress)) {
     throw usageError(
       `trawl ${command.name} does not take an address in Milvus or OpenSearch; publish, serve, mcp, search, eval, verify, inspect and doctor do. Name the folder of the index.`,
     );
   }
   if (given.length >= min && given.length <= max) return;
-  const missing = usage.split(' ')[given.length];
+  const missing = places[given.length];
   const problem =
     given.length < min
       ? `${missing} is missing`

@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { usageError } from '../../src/base/errors.ts';
-import { LineOutput } from '../../src/base/system/line-output.ts';
-import { closeAll, openRecordFiles } from '../../training/records/record-files.ts';
+import { PartialFile } from '../../src/base/system/partial-file.ts';
+import { closeAll, openRecordSets } from '../../training/records/record-files.ts';
 
 /** Characters per write. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
-/** The lines contain users' queries: only the owner may read the file, as those of `--record`. */
+/** The lines contain users' queries: only the owner may read the file, as with `--record`. */
 const MODE = 0o600;
 
 /**
@@ -21,7 +21,7 @@ export async function writeRecords(
 ): Promise<number> {
   if (out === undefined) return writeToStandardOutput(lines);
   await refuseInput(out, inputs);
-  const file = await LineOutput.create(out, overwrite, MODE);
+  const file = await PartialFile.create(out, overwrite, MODE);
   try {
     let written = 0;
     for await (const line of lines) {
@@ -69,7 +69,7 @@ async function toStandardOutput(text: string): Promise<boolean> {
 async function refuseInput(out: string, inputs: readonly string[]): Promise<void> {
   const existing = await stat(out).catch(() => undefined);
   if (existing === undefined) return;
-  const files = await openRecordFiles(inputs);
+  const files = (await openRecordSets(inputs)).flat();
   try {
     for (const { path, handle } of files) {
       const { dev, ino } = await handle.stat();

@@ -1,13 +1,15 @@
-import { formatCount, formatNumberOf, printable } from '../../src/base/format.ts';
+import { formatCount, formatNumberOf, formatTable, printable } from '../../src/base/format.ts';
 import type { RecordStatistics } from '../../training/records/record-statistics.ts';
+import { lines } from '../output/lines.ts';
 
 /** Names that a line lists. */
 const SHOWN = 8;
 
 /** The statistics as lines for people. */
 export function statisticsText(statistics: RecordStatistics): string {
-  const { queries, from, to, trajectories, distinctQueries, repeatedQueries, retries } = statistics;
-  const rows: [string, string][] = [
+  const { queries, from, to, trajectories, distinctQueries, repeatedQueries, retries, openings } = statistics;
+  const { unfinishedLines, damagedLines } = statistics;
+  const rows: (readonly [string, string | false])[] = [
     ['queries', from === null ? '0' : `${formatCount(queries)}, ${from} to ${to}`],
     ['distinct', `${formatCount(distinctQueries)}, repeated ${formatCount(repeatedQueries)}`],
     [
@@ -17,43 +19,37 @@ export function statisticsText(statistics: RecordStatistics): string {
         `${formatCount(trajectories.queriesWithout)} queries without`,
     ],
     ['retries', formatCount(retries)],
-  ];
-  const { openings } = statistics;
-  if (openings.count > 0) {
-    rows.push([
+    [
       'openings',
-      `${formatCount(openings.count)}, found ${formatCount(openings.found)}; ${formatCount(openings.withoutTrajectory)} without a trajectory`,
-    ]);
-  }
-  for (const [name, counts] of [
-    ['errors', statistics.errors],
-    ['cut', statistics.cut],
-    ['perturbed', statistics.perturbed],
-    ['dialects', statistics.dialects],
-    ['indexes', statistics.indexes],
-    ['generations', statistics.generations],
-    ['modes', statistics.modes],
-    ['k', statistics.k],
-    ['turns', statistics.turns],
-    ['policies', statistics.policies],
-    ['data sets', statistics.datasets],
-    ['splits', statistics.splits],
-  ] as const) {
-    if (Object.keys(counts).length > 0) rows.push([name, countsText(counts)]);
-  }
-  if (statistics.unfinishedLines > 0)
-    rows.push(['unfinished', formatNumberOf(statistics.unfinishedLines, 'last line')]);
-  if (statistics.damagedLines > 0) rows.push(['damaged', formatNumberOf(statistics.damagedLines, 'line')]);
-  const width = Math.max(...rows.map(([name]) => name.length));
+      openings.count > 0 &&
+        `${formatCount(openings.count)}, found ${formatCount(openings.found)}; ${formatCount(openings.withoutTrajectory)} without a trajectory`,
+    ],
+    ['errors', countsText(statistics.errors)],
+    ['cut', countsText(statistics.cut)],
+    ['perturbed', countsText(statistics.perturbed)],
+    ['dialects', countsText(statistics.dialects)],
+    ['indexes', countsText(statistics.indexes)],
+    ['generations', countsText(statistics.generations)],
+    ['modes', countsText(statistics.modes)],
+    ['k', countsText(statistics.k)],
+    ['turns', countsText(statistics.turns)],
+    ['policies', countsText(statistics.policies)],
+    ['data sets', countsText(statistics.datasets)],
+    ['splits', countsText(statistics.splits)],
+    ['unfinished', unfinishedLines > 0 && formatNumberOf(unfinishedLines, 'last line')],
+    ['damaged', damagedLines > 0 && formatNumberOf(damagedLines, 'line')],
+  ];
+  const shown = rows.flatMap(([name, text]) => (text === false ? [] : [[name, text]]));
   return [
-    ...rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`),
+    ...formatTable(shown, { allLeft: true }),
     ...statistics.damaged.map(({ file, line, reason }) => `  ${printable(file)}:${line}: ${reason}`),
   ].join('\n');
 }
 
-function countsText(counts: Readonly<Record<string, number>>): string {
+/** The most frequent names with their counts; false if there are none. */
+function countsText(counts: Readonly<Record<string, number>>): string | false {
   const entries = Object.entries(counts).sort(([, a], [, b]) => b - a);
   const shown = entries.slice(0, SHOWN).map(([name, count]) => `${printable(name)} ${formatCount(count)}`);
   const more = entries.length - shown.length;
-  return [...shown, ...(more > 0 ? [`${formatCount(more)} more`] : [])].join(', ');
+  return entries.length > 0 && lines(...shown, more > 0 && `${formatCount(more)} more`).join(', ');
 }

@@ -1,6 +1,7 @@
 import { formatCount, formatLine, formatNumberOf, formatTable, printable } from '../../src/base/format.ts';
-import type { ReplayReport, ShownDifference } from '../../training/replay/replay-report.ts';
-import type { SummaryValues } from '../../training/replay/replay-summary.ts';
+import type { ReplayReport } from '../../training/replay/replay-records.ts';
+import type { ShownDifference, SummaryValues } from '../../training/replay/replay-report.ts';
+import { lines } from '../output/lines.ts';
 
 /** What each count of records means that were not compared. */
 const REASONS: Readonly<Record<keyof ReplayReport['notCompared'], string>> = {
@@ -35,9 +36,9 @@ function generations(all: readonly string[]): string {
 }
 
 function leftOut({ notCompared, failed, failedQueries, answersUnknown }: ReplayReport): string[] {
-  const reasons = Object.entries(REASONS).flatMap(([reason, text]) => {
+  const reasons = Object.entries(REASONS).map(([reason, text]) => {
     const count = notCompared[reason as keyof typeof notCompared];
-    return count === 0 ? [] : [`not compared: ${formatCount(count)} ${text}`];
+    return count > 0 && `not compared: ${formatCount(count)} ${text}`;
   });
   const refused = Object.entries(failed).map(
     ([code, count]) => `not compared: ${formatCount(count)} whose search is refused now [${code}]`,
@@ -45,13 +46,13 @@ function leftOut({ notCompared, failed, failedQueries, answersUnknown }: ReplayR
   const failing = Object.entries(failedQueries).map(
     ([code, count]) => `compared with an empty list: ${formatCount(count)} that fail now [${code}]`,
   );
-  const unknown =
-    answersUnknown === 0
-      ? []
-      : [
-          `answers: ${formatCount(answersUnknown)} ${answersUnknown === 1 ? 'query' : 'queries'} left out, as texts of recorded passages are unknown`,
-        ];
-  return [...reasons, ...refused, ...failing, ...unknown];
+  return lines(
+    ...reasons,
+    ...refused,
+    ...failing,
+    answersUnknown > 0 &&
+      `answers: ${formatCount(answersUnknown)} ${answersUnknown === 1 ? 'query' : 'queries'} left out, as texts of recorded passages are unknown`,
+  );
 }
 
 /** One line per turn and one for all. */
@@ -94,20 +95,17 @@ function share(value: number | null): string {
 
 function sideBySide({ rbo, query, question, trajectory, turn, before, now }: ShownDifference, width: number): string[] {
   const half = Math.max(20, Math.floor((width - 8) / 2));
-  const where = [
-    ...(trajectory === null ? [] : [`trajectory ${trajectory}`]),
-    ...(turn === null ? [] : [`turn ${turn}`]),
-  ].join(', ');
+  const where = lines(trajectory !== null && `trajectory ${trajectory}`, turn !== null && `turn ${turn}`).join(', ');
   const cell = (passage: ShownDifference['now'][number] | undefined): string => {
     if (passage === undefined) return '';
     const { id, row, title } = passage;
     return formatLine(`${id ?? `row ${row}`}${title === null ? '' : `  ${title}`}`, half);
   };
   const ranks = Array.from({ length: Math.max(before.length, now.length) }, (_, i) => i);
-  return [
+  return lines(
     formatLine(`RBO ${rbo.toFixed(4)}${where === '' ? '' : `  (${where})`}  ${query}`, width),
-    ...(question === null ? [] : [formatLine(`  question: ${question}`, width)]),
+    question !== null && formatLine(`  question: ${question}`, width),
     `    ${'before'.padEnd(half)}  now`,
     ...ranks.map((i) => `${String(i + 1).padStart(3)} ${cell(before[i]).padEnd(half)}  ${cell(now[i])}`.trimEnd()),
-  ];
+  );
 }

@@ -1,8 +1,9 @@
-import { hitFields } from '../../corpus/hit-fields.ts';
 import { formatTable, wrapParagraph } from '../../src/base/format.ts';
-import type { ExplainedTerm } from '../../src/search/calls/lookup-calls.ts';
+import { hitFields } from '../../src/index/passages/document-fields.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { HybridPlace, HybridPlaces } from '../../src/search/hybrid/hybrid-fusion.ts';
+import type { ExplainedTerm } from '../../src/search/retriever.ts';
+import { lines } from '../output/lines.ts';
 
 export interface ShownHit {
   readonly hit: Hit;
@@ -39,11 +40,11 @@ export function hitLines({ hit, terms, places }: ShownHit, rank: number, width: 
   const passage = text.trim().replaceAll(/\s+/g, ' ');
   const where = source === undefined ? '' : `, index ${source.index}`;
   const before = first === undefined ? '' : `, found as ${first.rank} with ${first.score.toFixed(4)}`;
-  return [
+  return lines(
     `${rank}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${where}${before}${placesText(places)})`,
-    ...(terms === undefined ? [] : [termTable(terms)]),
+    terms !== undefined && termTable(terms),
     ...(width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), '']),
-  ];
+  );
 }
 
 /** Where the lists of a hybrid search have the passage, and what they add to its score. */

@@ -1,65 +1,46 @@
 import { resolve } from 'node:path';
 import { checkFilesApart, type NamedFile } from '../../evaluation/bulk-search/check-files-apart.ts';
-import { NoEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
-import {
-  checkOutputFormat,
-  type OutputFormat,
-  outputFormatOf,
-} from '../../evaluation/bulk-search/outputs/output-format.ts';
+import { noEncoder } from '../../evaluation/bulk-search/no-encoder.ts';
+import { checkOutputFormat, outputFormatOf } from '../../evaluation/bulk-search/outputs/output-format.ts';
 import type { NamedIndex } from '../../evaluation/bulk-search/passage-ids.ts';
-import { openQueryFile } from '../../evaluation/bulk-search/query-file.ts';
-import type { QuerySource } from '../../evaluation/bulk-search/query-source.ts';
+import { openQueryFile, type QuerySource } from '../../evaluation/bulk-search/query-file.ts';
 import { openQueryVectors } from '../../evaluation/bulk-search/query-vectors.ts';
-import type { BulkProgress, BulkResult } from '../../evaluation/bulk-search/run-bulk-search.ts';
-import { BATCH_QUERIES, type FileSearch, searchToFiles } from '../../evaluation/bulk-search/search-to-files.ts';
+import type { BulkProgress } from '../../evaluation/bulk-search/run-bulk-search.ts';
+import { BATCH_QUERIES, searchToFiles } from '../../evaluation/bulk-search/search-to-files.ts';
 import { queryOf } from '../../evaluation/query-form.ts';
-import { checkTrecField } from '../../evaluation/trec-run.ts';
+import { checkTrecField } from '../../evaluation/run.ts';
 import { usageError } from '../../src/base/errors.ts';
 import { formatCount } from '../../src/base/format.ts';
-import type { OptionValues } from '../../src/base/options/option-spec.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
-import type { OutputSettings } from '../../src/base/system/output-settings.ts';
-import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import type { OutputSettings } from '../../src/base/system/output-report.ts';
+import { requireVectors } from '../../src/index/manifest/index-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
 import type { SearchSourceInfo } from '../../src/search/retriever.ts';
-import type { ServerFacts } from '../../src/stores/trawl-server/server-info.ts';
+import type { ServerFacts } from '../../src/stores/trawl-server/native-replies.ts';
 import { parseShard } from '../building/build-options.ts';
-import { type OpenSource, openSource, type SERVER_OPTIONS } from '../open/search-source.ts';
-import type { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION } from '../options/query-form.ts';
+import { type OpenSource, openSource } from '../open/search-source.ts';
+import { namedFiles } from '../options/checks.ts';
 import { RANKING_OPTIONS, rankingOf } from '../options/ranking-options.ts';
-import type { RERANK_OPTIONS } from '../options/rerank-options.ts';
-import type { RETRIEVER_OPTIONS } from '../options/retriever-options.ts';
-import { type VIEW_OPTIONS, viewFiles, viewHash, viewOption } from '../options/view-options.ts';
-import { stepProgress } from '../output/progress/step-progress.ts';
+import { viewFiles, viewHash, viewOption } from '../options/view-options.ts';
+import { type ShowStep, withProgress } from '../output/progress/step-progress.ts';
 import { type CommandContext, EXIT } from '../program/command.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import type { BULK_OPTIONS } from './bulk-options.ts';
+import type { SEARCH_OPTIONS, SearchOptions } from './search-options.ts';
 
-type Table = typeof BULK_OPTIONS &
-  typeof RANKING_OPTIONS &
-  typeof RERANK_OPTIONS &
-  typeof RETRIEVER_OPTIONS &
-  typeof SERVER_OPTIONS &
-  typeof VIEW_OPTIONS & {
-    readonly k: { readonly type: 'integer'; readonly default: number; readonly help: string };
-    readonly index: { readonly type: 'list'; readonly help: string };
-    readonly 'query-form': typeof QUERY_FORM_OPTION;
-    readonly 'query-template': typeof QUERY_TEMPLATE_OPTION;
-  };
-type Options = OptionValues<Table>;
+type Context = CommandContext<typeof SEARCH_OPTIONS>;
 
-/** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. `folder` is undefined with --url; `settings` are those of `searchSettings`. */
+/** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. `folder` is undefined with --url; `searchSettings` makes `settings`. */
 export async function searchQueries(
   folder: string | undefined,
   settings: OpenRetrieverOptions,
-  context: CommandContext<Table>,
+  context: Context,
 ): Promise<number> {
-  const { options, given, note } = context;
+  const { options, signal, note, out } = context;
   refuseAddresses([folder, ...options.index]);
   const shard = parseShard(options.shard) ?? { index: 0, of: 1 };
-  const plan = outputPlan(folder, options);
+  const { format, files } = outputPlan(folder, options);
   checkServed(options);
   const source = await openQueries(folder, context);
   let opened: OpenSource | undefined;
@@ -75,16 +56,42 @@ export async function searchQueries(
       // The batches in flight are few, and none is refused.
       maxWaitingBytes: Number.POSITIVE_INFINITY,
     };
-    opened = await openSource({
-      options,
-      given,
-      folder,
-      further: options.index,
-      served: options.index[0],
-      retrieving,
-      note,
-    });
-    return await searchInto(plan, { folder, source, range, opened }, context);
+    const { index } = options;
+    opened = await openSource({ options, folder, further: index, served: index[0], retrieving, note });
+    const { source: searched, server } = opened;
+    const { info } = searched;
+    const decisive = await decisiveSettings(source, info, options, format, server);
+    const { wasComplete, ...result } = await withProgress(options, (show) =>
+      searchToFiles({
+        source,
+        range,
+        searched,
+        indexes: folder === undefined ? undefined : indexesOf(folder, options, info),
+        k: options.k,
+        ranking: { ...rankingOf(options, info, options.k), template: options['query-template'] },
+        format,
+        files,
+        tag: options.tag,
+        settings: decisive,
+        server: server?.url,
+        restart: options.restart,
+        saveMs: 1000 * options['checkpoint-seconds'],
+        onResumed: (queries) => note(`resuming after ${formatCount(queries)} queries`),
+        onProgress: progressOf(show),
+        signal,
+      }),
+    );
+    if (wasComplete)
+      note(`${options.out} is complete, with the same queries, index and options. Search again with --restart.`);
+    const { queries, resumed, failed, firstError } = result;
+    if (options.json) out(JSON.stringify({ out: options.out, queries, k: options.k, resumed, failed }));
+    else note(`${options.out}: hits of ${queries} queries`);
+    if (failed === 0) return EXIT.ok;
+    const first = firstError === undefined ? '' : ` The first error: ${firstError.message}`;
+    process.stderr.write(
+      `${formatCount(failed)} of ${formatCount(queries)} queries failed and have no hits.${first}\n`,
+    );
+    return EXIT.failed;
   } finally {
     await closeAll(source, opened);
   }
@@ -98,99 +105,37 @@ function refuseAddresses(places: readonly (string | undefined)[]): void {
   );
 }
 
-/** What is written. */
-interface OutputPlan {
-  readonly format: OutputFormat;
-  /** The hits and, with --scores-out, the scores. */
-  readonly files: readonly string[];
-}
-
-/** @throws TrawlError USAGE for options that do not fit each other, or a file that would be read and written. */
-function outputPlan(folder: string | undefined, options: Options): OutputPlan {
+/**
+ * The format of the hits, and the files that are written: the hits and, with --scores-out, the scores.
+ *
+ * @throws TrawlError USAGE for options that do not fit each other, or a file that would be read and written.
+ */
+function outputPlan(folder: string | undefined, options: SearchOptions) {
   const format = outputFormatOf(options.out!, options['out-format']);
   const isGroup = folder !== undefined && options.index.length > 0;
-  const files = [options.out!, ...(options['scores-out'] === undefined ? [] : [options['scores-out']])];
+  const files = [options.out!, options['scores-out']].filter((file) => file !== undefined);
   checkOutputFormat(format, { isGroup, hasScoreFile: files.length === 2 });
-  checkFilesApart(namedOutputs(options), namedInputs(options), indexFolders(folder, options));
+  checkFilesApart(namedFiles(options, ['out', 'scores-out']), namedInputs(options), indexFolders(folder, options));
   if (format === 'trec') checkTrecField('tag', options.tag);
   return { format, files };
 }
 
-interface Opened {
-  readonly folder: string | undefined;
-  readonly source: QuerySource;
-  readonly range: FileSearch['range'];
-  readonly opened: OpenSource;
-}
-
-/** Returns the exit code. */
-async function searchInto(
-  { format, files }: OutputPlan,
-  { folder, source, range, opened: { source: searched, server } }: Opened,
-  { options, signal, note, out }: CommandContext<Table>,
-): Promise<number> {
-  const { info } = searched;
-  const progress = stepProgress({ silent: options.quiet || options.json });
-  try {
-    const { wasComplete, ...result } = await searchToFiles({
-      source,
-      range,
-      searched,
-      indexes: folder === undefined ? undefined : indexesOf(folder, options, info),
-      k: options.k,
-      ranking: { ...rankingOf(options, info, options.k), template: options['query-template'] },
-      format,
-      files,
-      tag: options.tag,
-      settings: await settingsOf(source, info, options, { format, server }),
-      server: server?.url,
-      restart: options.restart,
-      saveMs: 1000 * options['checkpoint-seconds'],
-      onResumed: (queries) => note(`resuming after ${formatCount(queries)} queries`),
-      onProgress: shownOn(progress.update),
-      signal,
-    });
-    progress.stop();
-    if (wasComplete)
-      note(`${options.out} is complete, with the same queries, index and options. Search again with --restart.`);
-    report(result, options, { out, note });
-    return result.failed > 0 ? EXIT.failed : EXIT.ok;
-  } finally {
-    progress.stop();
-  }
-}
-
-function namedOutputs({ out, 'scores-out': scores }: Options): NamedFile[] {
-  return named([
-    ['--out', out],
-    ['--scores-out', scores],
-  ]);
-}
-
 /** The files that the options name and that are read. */
-function namedInputs(options: Options): NamedFile[] {
+function namedInputs(options: SearchOptions): NamedFile[] {
   const view = options.url === undefined ? viewOption(options) : undefined;
-  return named([
-    ['--key-file', options['key-file']],
-    ['--queries', options.queries],
-    ['--query-vectors', options['query-vectors']],
-    ['--rerank-key-file', options['rerank-key-file']],
-    ['--views', options.views],
-    ...viewFiles(view).map((file) => ['the file of the view', file] as const),
-  ]);
+  return [
+    ...namedFiles(options, ['key-file', 'queries', 'query-vectors', 'rerank-key-file', 'views']),
+    ...viewFiles(view).map((path) => ({ name: 'the file of the view', path })),
+  ];
 }
 
-function named(files: readonly (readonly [name: string, path: string | undefined])[]): NamedFile[] {
-  return files.flatMap(([name, path]) => (path === undefined ? [] : [{ name, path }]));
-}
-
-function indexFolders(folder: string | undefined, { index }: Options): string[] {
+function indexFolders(folder: string | undefined, { index }: SearchOptions): string[] {
   if (folder === undefined) return [];
   return index.length === 0 ? [folder] : parseServedIndexes([folder, ...index]).map((each) => each.folder);
 }
 
 /** @throws TrawlError USAGE for what a server cannot be asked. */
-function checkServed({ url, index, 'query-vectors': vectors }: Options): void {
+function checkServed({ url, index, 'query-vectors': vectors }: SearchOptions): void {
   if (url === undefined) return;
   if (index.length > 1) {
     throw usageError('With --url, --index names one served index. Search each index alone.');
@@ -203,10 +148,7 @@ function checkServed({ url, index, 'query-vectors': vectors }: Options): void {
 }
 
 /** @throws TrawlError USAGE, and as `openQueryFile` and `openQueryVectors`. */
-async function openQueries(
-  folder: string | undefined,
-  { options, signal }: CommandContext<Table>,
-): Promise<QuerySource> {
+async function openQueries(folder: string | undefined, { options, signal }: Context): Promise<QuerySource> {
   const { queries, mode, 'query-vectors': vectors } = options;
   const texts =
     queries === undefined
@@ -230,19 +172,19 @@ async function openQueries(
 }
 
 /** Queries with vectors need no encoder, and equal texts may have different vectors. */
-function vectorOptions(folder: string, options: Options): OpenRetrieverOptions {
+function vectorOptions(folder: string, options: SearchOptions): OpenRetrieverOptions {
   if (options['query-vectors'] === undefined) return {};
   const { model } = requireVectors(folder, openIndexDirectory(folder).manifest);
-  return { encoder: new NoEncoder(model), singleFlight: false };
+  return { encoder: noEncoder(model), singleFlight: false };
 }
 
-function indexesOf(folder: string, options: Options, info: SearchSourceInfo): NamedIndex[] {
+function indexesOf(folder: string, options: SearchOptions, info: SearchSourceInfo): NamedIndex[] {
   if (info.members === undefined) return [{ name: undefined, folder, generation: info.generation }];
   const folders = parseServedIndexes([folder, ...options.index]);
   return info.members.map(({ index, generation }, i) => ({ name: index, folder: folders[i]!.folder, generation }));
 }
 
-/** The options that decide the bytes of an output; those of threads, memory and progress do not. */
+/** The options that decide the bytes of an output; threads, memory and progress do not. */
 const DECISIVE = [
   'k',
   'queries-format',
@@ -257,13 +199,14 @@ const DECISIVE = [
   'device',
   'shard',
   'tag',
-] as const satisfies readonly (keyof Options)[];
+] as const satisfies readonly (keyof SearchOptions)[];
 
-async function settingsOf(
+async function decisiveSettings(
   source: QuerySource,
   info: SearchSourceInfo,
-  options: Options,
-  { format, server }: { readonly format: string; readonly server: ServerFacts | undefined },
+  options: SearchOptions,
+  format: string,
+  server: ServerFacts | undefined,
 ): Promise<OutputSettings> {
   return {
     ...source.hashes,
@@ -280,24 +223,12 @@ async function settingsOf(
   };
 }
 
-function shownOn(update: ReturnType<typeof stepProgress>['update']): (progress: BulkProgress) => void {
+function progressOf(show: ShowStep): (progress: BulkProgress) => void {
   const begun = performance.now();
   return ({ done, queries, resumed }) => {
     const seconds = (performance.now() - begun) / 1000;
     const rate = done > resumed ? `, ${formatCount(Math.round((done - resumed) / seconds))} queries/s` : '';
     const facts = `${formatCount(done)} of ${formatCount(queries)} queries${rate}`;
-    update({ step: 'searching', share: queries === 0 ? 1 : done / queries, facts });
+    show({ step: 'searching', share: queries === 0 ? 1 : done / queries, facts });
   };
-}
-
-function report(
-  { queries, resumed, failed, firstError }: BulkResult,
-  options: Options & { readonly json: boolean },
-  { out, note }: Pick<CommandContext<Table>, 'out' | 'note'>,
-): void {
-  if (options.json) out(JSON.stringify({ out: options.out, queries, k: options.k, resumed, failed }));
-  else note(`${options.out}: hits of ${queries} queries`);
-  if (failed === 0) return;
-  const first = firstError === undefined ? '' : ` The first error: ${firstError.message}`;
-  process.stderr.write(`${formatCount(failed)} of ${formatCount(queries)} queries failed and have no hits.${first}\n`);
 }

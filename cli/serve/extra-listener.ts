@@ -14,7 +14,7 @@ import { perturbRates } from './perturb-options.ts';
 export interface ExtraListener extends ListenAddress {
   /** The preferred dialect on this address; undefined for the preferences of the main address. */
   readonly dialect: string | undefined;
-  /** Options that differ from those of the main address. */
+  /** Options that differ from the main address. */
   readonly settings: Partial<
     Pick<ServerConfig, 'topk' | 'shedAfterMs' | 'deadlineMs' | 'truncate' | 'mode' | 'bm25Order' | 'hybrid'>
   > & {
@@ -24,7 +24,7 @@ export interface ExtraListener extends ListenAddress {
     readonly rerankDepth?: number;
     /** What is done to searches on purpose, in place of `--perturb`; null: nothing. */
     readonly perturb?: ReturnType<typeof perturbRates> | null;
-    /** A view that limits the requests to this address, in addition to that of all addresses. */
+    /** A view that limits the requests to this address, in addition to the view of all addresses. */
     readonly view?: string;
   };
 }
@@ -39,28 +39,23 @@ const SETTINGS: Readonly<Record<string, (value: string) => ExtraListener['settin
   topk: (value) => (POSITIVE.test(value) ? { topk: Number(value) } : undefined),
   'shed-after-ms': (value) => (NUMBER.test(value) ? { shedAfterMs: Number(value) } : undefined),
   'deadline-ms': (value) => (NUMBER.test(value) ? { deadlineMs: Number(value) } : undefined),
-  truncate(value) {
-    const truncate = TRUNCATE_SIDES.find((side) => side === value);
-    return truncate === undefined ? undefined : { truncate };
-  },
-  mode(value) {
-    const mode = SEARCH_MODES.find((known) => known === value);
-    return mode === undefined ? undefined : { mode };
-  },
-  'bm25-order'(value) {
-    const bm25Order = BM25_ORDERS.find((known) => known === value);
-    return bm25Order === undefined ? undefined : { bm25Order };
-  },
-  'hybrid-fusion'(value) {
-    const fusion = HYBRID_FUSIONS.find((known) => known === value);
-    return fusion === undefined ? undefined : { hybrid: { fusion } };
-  },
+  truncate: choice(TRUNCATE_SIDES, (truncate) => ({ truncate })),
+  mode: choice(SEARCH_MODES, (mode) => ({ mode })),
+  'bm25-order': choice(BM25_ORDERS, (bm25Order) => ({ bm25Order })),
+  'hybrid-fusion': choice(HYBRID_FUSIONS, (fusion) => ({ hybrid: { fusion } })),
   'hybrid-weights': (value) => hybridSetting({ 'hybrid-weights': value }),
   'hybrid-depth': (value) => (POSITIVE.test(value) ? hybridSetting({ 'hybrid-depth': Number(value) }) : undefined),
   'rerank-depth': (value) => (NUMBER.test(value) ? { rerankDepth: Number(value) } : undefined),
   perturb: (value) => ({ perturb: value === 'none' ? null : perturbRates(value) }),
   view: (view) => (/^[\w.-]+$/.test(view) ? { view } : undefined),
 };
+
+function choice<Name extends string>(names: readonly Name[], setting: (name: Name) => ExtraListener['settings']) {
+  return (text: string): ExtraListener['settings'] | undefined => {
+    const name = names.find((known) => known === text);
+    return name === undefined ? undefined : setting(name);
+  };
+}
 
 /** @throws TrawlError USAGE for values that the option of the same name refuses. */
 function hybridSetting(given: { 'hybrid-weights'?: string; 'hybrid-depth'?: number }): ExtraListener['settings'] {
@@ -75,7 +70,8 @@ function hybridSetting(given: { 'hybrid-weights'?: string; 'hybrid-depth'?: numb
  * @throws TrawlError USAGE.
  */
 export function parseExtraListener(text: string, host: string): ExtraListener {
-  const [head, expression] = splitFilter(text);
+  // The filter is last, because its expression may have any character.
+  const [head = '', ...expression] = text.split(':filter=');
   const [, bracketed, plain, port, dialect, settingsText = ''] = FORM.exec(head) ?? [];
   const settings = port === undefined ? undefined : readSettings(settingsText);
   if (port === undefined || Number(port) > 65_535 || settings === undefined) {
@@ -83,16 +79,10 @@ export function parseExtraListener(text: string, host: string): ExtraListener {
       `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')}, :hybrid-fusion=${HYBRID_FUSIONS.join('|')}, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N, :rerank-depth=N, :perturb=NAME=RATE,… (or none) or :view=NAME, and at the end :filter=EXPRESSION.`,
     );
   }
-  const filter = filterOption(expression, `--listen ${head}:filter`);
+  const filter =
+    expression.length === 0 ? undefined : filterOption(expression.join(':filter='), `--listen ${head}:filter`);
   const all = filter === undefined ? settings : { ...settings, filter };
   return { host: bracketed ?? plain ?? host, port: Number(port), dialect, settings: all };
-}
-
-/** The text before the filter, and the expression, which is the rest of the text because it may have any character. */
-function splitFilter(text: string): readonly [head: string, expression: string | undefined] {
-  const name = ':filter=';
-  const at = text.indexOf(name);
-  return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + name.length)];
 }
 
 function readSettings(text: string): ExtraListener['settings'] | undefined {

@@ -3,7 +3,7 @@ import type { Server as TlsServer } from 'node:tls';
 import { WritableFolder } from '../../indexer/writable/writable-folder.ts';
 import { asTrawlError } from '../../src/base/errors.ts';
 import { defined } from '../../src/base/objects.ts';
-import type { OptionTable } from '../../src/base/options/option-spec.ts';
+import { packageVersion } from '../../src/base/package-root.ts';
 import { bothFilters } from '../../src/engine/filter/filter.ts';
 import { mergedHybrid } from '../../src/search/hybrid/hybrid-settings.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
@@ -16,22 +16,21 @@ import { ServerMetrics } from '../../src/server/metrics/server-metrics.ts';
 import { QueryRecorder } from '../../src/server/recording/query-recorder.ts';
 import type { ServerConfig } from '../../src/server/server-config.ts';
 import type { RequestTracer } from '../../src/server/tracing/tracer.ts';
-import type { GoldPassages } from '../../training/perturbation/gold-passages.ts';
 import { Perturbation } from '../../training/perturbation/perturbation.ts';
+import type { GoldPassages } from '../../training/perturbation/request-perturbation.ts';
+import { perturbationSettings } from '../../training/perturbation/settings.ts';
 import { filterOption } from '../options/filter-option.ts';
 import { hybridOptions } from '../options/hybrid-options.ts';
 import { openReranker } from '../options/rerank-options.ts';
 import { retrieverOptions } from '../options/retriever-options.ts';
-import type { CommandContext } from '../program/command.ts';
-import { openTracer } from './open-tracer.ts';
-import { perturbRates, perturbSettings, readGoldPassages } from './perturb-options.ts';
+import type { AnyContext } from '../program/command.ts';
+import type { ExtraListener } from './extra-listener.ts';
+import { perturbRates, readGoldPassages } from './perturb-options.ts';
 import { bundleOpener } from './replayed-bundle.ts';
-import { MIB } from './serve-options.ts';
-import type { ServeOptions, ServeSettings } from './serve-settings.ts';
-import { indexOpener } from './served-indexes.ts';
-import { readKeys, readTls } from './server-files.ts';
+import { MIB, type ServeOptions } from './serve-options.ts';
+import { readKeys, readTls, type ServeSettings } from './serve-settings.ts';
+import { indexOpener, SharedReranker } from './served-indexes.ts';
 import { type ServerLog, serverLog } from './server-log.ts';
-import { SharedReranker } from './shared-reranker.ts';
 
 /** The parts of a running `trawl serve`. */
 export interface TrawlServer {
@@ -50,23 +49,14 @@ export interface TrawlServer {
   readonly recorder: QueryRecorder | undefined;
   readonly tracer: RequestTracer | undefined;
   readonly reranker: SharedReranker | undefined;
-  /** What a reload reads again in addition to the indexes. */
-  readonly files: readonly ReloadedFile[];
+  /** Files that a reload reads or opens again, such as the keys file, by the option that names them. If one throws, its old content stays in use. */
+  readonly files: readonly { readonly option: string; reload(): void | Promise<void> }[];
 }
 
-/** A file that a reload reads or opens again, such as the keys file. */
-interface ReloadedFile {
-  /** The option that names the file, for messages. */
-  readonly option: string;
-  /** If it throws, the old content stays in use. */
-  reload(): void | Promise<void>;
-}
+type Host = Pick<AnyContext, 'signal' | 'note'>;
 
 /** Creates the parts of the server, which does not listen yet and has no open index. */
-export async function makeServer(
-  settings: ServeSettings,
-  { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
-): Promise<TrawlServer> {
+export async function makeServer(settings: ServeSettings, { signal, note }: Host): Promise<TrawlServer> {
   const { options, indexes, groups } = settings;
   const gold = options['perturb-gold'] === undefined ? null : await readGoldPassages(options['perturb-gold']);
   const reranker = sharedReranker(options);
@@ -102,11 +92,7 @@ export async function makeServer(
   return { holder, writable, listeners, metrics, log, recorder, tracer, reranker, files };
 }
 
-function prepareWritable(
-  { writable }: ServeOptions,
-  log: ServerLog | undefined,
-  note: (text: string) => void,
-): WritableFolder | undefined {
+function prepareWritable({ writable }: ServeOptions, log: ServerLog | undefined, note: Host['note']) {
   if (writable === undefined) return undefined;
   return WritableFolder.prepare(writable, {
     onRefreshed: (index, seconds) => log?.logger.info({ index, seconds }, 'index refreshed'),
@@ -127,18 +113,17 @@ function sharedReranker(options: ServeOptions): SharedReranker | undefined {
 function openerFor(
   { options, extraListeners, fieldRanking, views }: ServeSettings,
   reranker: SharedReranker | undefined,
-  { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
+  { signal, note }: Host,
 ) {
   // Do not load an encoder that no address uses.
   const onlyBm25 =
     options.mode === 'bm25' && extraListeners.every(({ settings: { mode = 'bm25' } }) => mode === 'bm25');
   const retrieving = {
     ...retrieverOptions(options),
-    ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
     fieldRanking,
     cutTokenizer: options['cut-tokenizer'],
-    // An index that lacks a list is refused now, not with each request.
-    ...(options.mode === 'hybrid' ? { modes: ['hybrid'] as const } : {}),
+    // An index that lacks a list for hybrid search is refused now, not with each request.
+    modes: onlyBm25 || options.mode === 'hybrid' ? [options.mode!] : undefined,
     trialAtStart: true,
     // Shared by all indexes. Each opened index has its own entries, so that a reloaded index never returns old answers.
     answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
@@ -168,16 +153,18 @@ function listenersFor(
     topk: options.topk,
     truncate: options.truncate,
     mode: options.mode ?? null,
-    filter: filterOption(options.filter) ?? null,
-    views: options.view === undefined ? [] : [options.view],
     bm25Order: options['bm25-order'],
-    hybrid: hybridOptions(options),
-    rerank: rerankDefault(options, options['rerank-depth']),
     maxK: options['max-k'],
     maxQueries: options['max-queries'],
     maxQueryChars: options['max-query-chars'],
     maxBodyBytes: options['max-body-mib'] * MIB,
-    mcp: options.mcp ? mcpConfig(options) : null,
+    mcp: options.mcp
+      ? {
+          hosts: options['mcp-host'].map((name) => name.toLowerCase()),
+          tools: options['mcp-tools'],
+          snippetTokens: options['mcp-snippet-tokens'],
+        }
+      : null,
     shedAfterMs: options['shed-after-ms'],
     deadlineMs: options['deadline-ms'],
     holdMs: options['hold-s'] * 1000,
@@ -189,48 +176,33 @@ function listenersFor(
     writeStallMs: options['stall-s'] * 1000,
     ...sinks,
   };
+  const { 'perturb-seed': seed, 'perturb-distractors': distractors, 'perturb-delay-ms': delayMs } = options;
   const perturbing = (rates: ReturnType<typeof perturbRates>): Perturbation =>
-    new Perturbation(perturbSettings(rates, options), gold);
-  const perturbation = options.perturb === undefined ? null : perturbing(perturbRates(options.perturb));
-  return [
-    {
-      app: buildApp(holder, { ...config, searchHook: perturbation, dialects: options.dialect }),
-      address: options,
-      perturbation,
-    },
-    ...extraListeners.map((address) => {
-      const dialects = preferredFor(address.dialect, options.dialect);
-      const { rerankDepth = options['rerank-depth'], view, perturb, ...own } = address.settings;
-      const views = [...config.views, ...(view === undefined ? [] : [view])];
-      const rerank = rerankDefault(options, rerankDepth);
-      const hybrid = mergedHybrid(own.hybrid ?? {}, config.hybrid);
-      const filter = bothFilters(filterOption(options.filter), own.filter) ?? null;
-      const ofAddress = perturb === undefined ? perturbation : perturb && perturbing(perturb);
-      const limits = { filter, views, hybrid, rerank, searchHook: ofAddress };
-      return {
-        app: buildApp(holder, { ...config, ...defined(own), ...limits, dialects }),
-        address,
-        perturbation: ofAddress,
-      };
-    }),
-  ];
-}
-
-function mcpConfig(options: ServeOptions): ServerConfig['mcp'] {
-  return {
-    hosts: options['mcp-host'].map((name) => name.toLowerCase()),
-    tools: options['mcp-tools'],
-    snippetTokens: options['mcp-snippet-tokens'],
-  };
-}
-
-/** How requests are reranked that do not ask for it. */
-function rerankDefault(options: ServeOptions, depth: number): ServerConfig['rerank'] {
-  return options.rerank === undefined || depth === 0 ? null : { depth, allowFailure: options['rerank-allow-failure'] };
+    new Perturbation(perturbationSettings(rates, { seed, distractors, delayMs }), gold);
+  const forAll = options.perturb === undefined ? null : perturbing(perturbRates(options.perturb));
+  const main: ExtraListener = { host: options.host, port: options.port, dialect: undefined, settings: {} };
+  return [main, ...extraListeners].map((address) => {
+    const { rerankDepth: depth = options['rerank-depth'], view, perturb, ...own } = address.settings;
+    const perturbation = perturb === undefined ? forAll : perturb && perturbing(perturb);
+    const app = buildApp(holder, {
+      ...config,
+      ...defined(own),
+      filter: bothFilters(filterOption(options.filter), own.filter) ?? null,
+      views: [options.view, view].filter((each) => each !== undefined),
+      hybrid: mergedHybrid(own.hybrid ?? {}, hybridOptions(options)),
+      // How requests are reranked that do not ask for it.
+      rerank:
+        options.rerank === undefined || depth === 0 ? null : { depth, allowFailure: options['rerank-allow-failure'] },
+      searchHook: perturbation,
+      dialects: preferredFor(address.dialect, options.dialect),
+    });
+    return { app, address, perturbation };
+  });
 }
 
 async function openRecorder(options: ServeOptions, note: (text: string) => void): Promise<QueryRecorder | undefined> {
   if (options.record === undefined) return undefined;
+  const failed = (what: string) => (error: unknown) => note(`--record: ${(error as Error).message}; ${what}`);
   return QueryRecorder.open({
     path: resolve(options.record),
     maxFileBytes: options['record-mib'] * MIB,
@@ -238,21 +210,41 @@ async function openRecorder(options: ServeOptions, note: (text: string) => void)
     compress: options['record-compress'],
     onRemoved: () => note(`--record: ${options.record} was removed; recording continues in a new file`),
     onLineCut: () => note(`--record: the unfinished last line of ${options.record} was cut off`),
-    onRotationFailure: (error) =>
-      note(
-        `--record: ${(error as Error).message}; ${options.record} grows by a further --record-mib before it is renamed`,
-      ),
-    onCompressionFailure: (error) =>
-      note(`--record: ${(error as Error).message}; a renamed file is not compressed until the next one is`),
-    onFailure: (error) =>
-      note(`--record: ${(error as Error).message}; queries are not recorded until the file can be written again`),
+    onRotationFailure: failed(`${options.record} grows by a further --record-mib before it is renamed`),
+    onCompressionFailure: failed('a renamed file is not compressed until the next one is'),
+    onFailure: failed('queries are not recorded until the file can be written again'),
+  });
+}
+
+/** How often a failure to send traces is reported, in milliseconds. */
+const TRACE_FAILURE_EVERY_MS = 60_000;
+
+/** The tracer of `--trace-to`; undefined without it. Failures are logged once a minute. */
+async function openTracer(
+  { 'trace-to': endpoint, 'trace-every': every }: ServeOptions,
+  log: ServerLog | undefined,
+  note: (text: string) => void,
+): Promise<RequestTracer | undefined> {
+  if (endpoint === undefined) return undefined;
+  const { openOtlpTracer } = await import('../../src/server/tracing/otlp-tracer.ts');
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  return openOtlpTracer({
+    endpoint,
+    share: 1 / every,
+    version: packageVersion,
+    onFailure(reason) {
+      if (performance.now() - reportedAt < TRACE_FAILURE_EVERY_MS) return;
+      reportedAt = performance.now();
+      if (log === undefined) note(`--trace-to: traces are lost: ${reason}`);
+      else log.logger.warn({ reason, collector: endpoint }, 'traces are lost');
+    },
   });
 }
 
 function reloadedFiles(
   { options, keys, views }: ServeSettings,
   { listeners, recorder }: Pick<TrawlServer, 'listeners' | 'recorder'>,
-): ReloadedFile[] {
+): TrawlServer['files'] {
   return [
     {
       option: options.views === undefined ? '--keys-file' : '--views and --keys-file',

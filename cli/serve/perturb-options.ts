@@ -1,56 +1,45 @@
-import { withoutLabels } from '../../evaluation/answer-labels.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
+import { withoutLabels } from '../../evaluation/read-questions.ts';
 import { usageError } from '../../src/base/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/base/options/option-spec.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { answerRule } from '../../training/mining/answer-rule.ts';
-import type { GoldPassages } from '../../training/perturbation/gold-passages.ts';
+import type { GoldPassages } from '../../training/perturbation/request-perturbation.ts';
 import {
   DEFAULT_DELAY_MS,
   DEFAULT_DISTRACTORS,
   MAX_DELAY_MS,
   PERTURBATIONS,
   type PerturbationSettings,
-  perturbationSettings,
 } from '../../training/perturbation/settings.ts';
-import { type Gold, GoldQuestions } from '../../training/replay/gold-questions.ts';
+import { goldQuestions } from '../../training/replay/gold-questions.ts';
 import { namedNumbers } from '../options/numbers.ts';
+import * as option from '../options/option.ts';
 
 const EXAMPLE = 'drop-gold=0.1,distractors=0.2,delay=0.05,fail=0.01';
 
 /** Options of `trawl serve` that perturb its answers (docs/perturbation.md). */
 export const PERTURB_OPTIONS = {
-  perturb: {
-    type: 'string',
-    value: 'NAME=RATE,…',
-    help: `Change, delay and fail searches on purpose, to train and test agents with a retriever that is not perfect: ${EXAMPLE}. A rate is the share of queries that lose their gold passages (drop-gold) or get distractors, and of requests that are held back (delay) or answered with 503 (fail). Which ones follows from --perturb-seed and their texts. Every reply says so in the header x-trawl-perturbed (docs/perturbation.md).`,
-  },
-  'perturb-seed': {
-    type: 'integer',
-    min: 0,
-    max: Number.MAX_SAFE_INTEGER,
-    default: 0,
-    help: 'With --perturb: the seed. The same seed affects the same queries again, another one affects others.',
-  },
-  'perturb-gold': {
-    type: 'string',
-    value: 'QUESTIONS',
-    help: 'With --perturb drop-gold: JSONL of questions with gold_ids, golden_answers or both (docs/training.md). A passage is gold if its id is among the gold_ids or if it has a golden answer by the rule of trawl mine. Gold passages are not used as distractors either.',
-  },
-  'perturb-distractors': {
-    type: 'integer',
-    min: 1,
-    max: 1000,
-    default: DEFAULT_DISTRACTORS,
-    help: 'With --perturb distractors: passages of the index that are mixed into an affected answer, at most as many as it has passages.',
-  },
-  'perturb-delay-ms': {
-    type: 'integer',
-    min: 1,
-    max: MAX_DELAY_MS,
-    default: DEFAULT_DELAY_MS,
-    help: 'With --perturb delay: how long an affected request is held back before its search, in milliseconds.',
-  },
+  perturb: option.text(
+    'NAME=RATE,…',
+    `Change, delay and fail searches on purpose, to train and test agents with a retriever that is not perfect: ${EXAMPLE}. A rate is the share of queries that lose their gold passages (drop-gold) or get distractors, and of requests that are held back (delay) or answered with 503 (fail). Which ones follows from --perturb-seed and their texts. Every reply says so in the header x-trawl-perturbed (docs/perturbation.md).`,
+  ),
+  'perturb-seed': option.integer(
+    { min: 0, max: Number.MAX_SAFE_INTEGER, default: 0 },
+    'With --perturb: the seed. The same seed affects the same queries again, another one affects others.',
+  ),
+  'perturb-gold': option.text(
+    'QUESTIONS',
+    'With --perturb drop-gold: JSONL of questions with gold_ids, golden_answers or both (docs/training.md). A passage is gold if its id is among the gold_ids or if it has a golden answer by the rule of trawl mine. Gold passages are not used as distractors either.',
+  ),
+  'perturb-distractors': option.integer(
+    { min: 1, max: 1000, default: DEFAULT_DISTRACTORS },
+    'With --perturb distractors: passages of the index that are mixed into an affected answer, at most as many as it has passages.',
+  ),
+  'perturb-delay-ms': option.integer(
+    { min: 1, max: MAX_DELAY_MS, default: DEFAULT_DELAY_MS },
+    'With --perturb delay: how long an affected request is held back before its search, in milliseconds.',
+  ),
 } as const satisfies OptionTable;
 
 type PerturbOptions = OptionValues<typeof PERTURB_OPTIONS>;
@@ -89,12 +78,6 @@ export function checkPerturbOptions(
   }
 }
 
-/** The settings of an address. */
-export function perturbSettings(rates: Rates, options: PerturbOptions): PerturbationSettings {
-  const { 'perturb-seed': seed, 'perturb-distractors': distractors, 'perturb-delay-ms': delayMs } = options;
-  return perturbationSettings(rates, { seed, distractors, delayMs });
-}
-
 /**
  * The gold passages of a file of questions.
  *
@@ -111,15 +94,15 @@ export async function readGoldPassages(file: string): Promise<GoldPassages> {
       `--perturb-gold ${file} has ${questions.length} questions, and none has gold_ids, or golden_answers that passages can be searched for. Add one of them.`,
     );
   }
-  const known = new GoldQuestions(usable, (answers) => answerRule(answers).matches);
+  const known = goldQuestions(usable, (answers) => answerRule(answers).matches);
   return {
     of(query) {
       const gold = known.of(query);
-      return gold === undefined ? undefined : (document) => isGold(documentFields(document), gold);
+      if (gold === undefined) return undefined;
+      return (document) => {
+        const { id, contents } = documentFields(document);
+        return (id !== undefined && gold.ids.has(id)) || (gold.hasAnswer?.(contents) ?? false);
+      };
     },
   };
-}
-
-function isGold({ id, contents }: ReturnType<typeof documentFields>, { ids, hasAnswer }: Gold): boolean {
-  return (id !== undefined && ids.has(id)) || (hasAnswer?.(contents) ?? false);
 }

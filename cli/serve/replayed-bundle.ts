@@ -1,13 +1,10 @@
 import { resolve } from 'node:path';
 import { usageError } from '../../src/base/errors.ts';
 import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
-import { type BundleManifest, readBundleManifest } from '../../training/replay/bundle-manifest.ts';
+import { readBundleManifest } from '../../training/replay/bundle-manifest.ts';
 import { openBundle } from '../../training/replay/open-bundle.ts';
-import type { CommandContext } from '../program/command.ts';
-import { MIB, type SERVE_OPTIONS } from './serve-options.ts';
+import { MIB, type ServeOptions } from './serve-options.ts';
 import { parseServedIndexes, type ServedIndex } from './served-indexes.ts';
-
-type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
 
 /** Options that need an index, or limit what was already recorded. */
 const NEEDS_INDEX = ['writable', 'filter', 'views', 'view', 'cut-tokenizer', 'model'] as const;
@@ -27,14 +24,11 @@ export function replayedBundle(options: ServeOptions, positionals: readonly stri
     throw usageError(`--${other} cannot be combined with --replay: a bundle has recorded answers only.`);
   }
   const { index } = readBundleManifest(folder);
-  checkReranker(options, index);
+  // `--rerank` says that requests are reranked which do not ask for it, as on the server that recorded. No reranker is loaded.
+  if (options.rerank !== undefined && index.reranker === null) {
+    throw usageError(`--rerank has no effect on ${options.replay}: none of its answers was reranked.`);
+  }
   return parseServedIndexes([`${index.name}=${folder}`])[0]!;
-}
-
-/** `--rerank` says that requests are reranked which do not ask for it, as on the server that recorded. No reranker is loaded. */
-function checkReranker({ rerank, replay }: ServeOptions, { reranker }: BundleManifest['index']): void {
-  if (rerank === undefined || reranker !== null) return;
-  throw usageError(`--rerank has no effect on ${replay}: none of its answers was reranked.`);
 }
 
 /** Opens bundles in place of indexes. */

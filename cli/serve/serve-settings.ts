@@ -1,21 +1,20 @@
-import { usageError } from '../../src/base/errors.ts';
+import { createSecureContext } from 'node:tls';
+import { TrawlError, usageError } from '../../src/base/errors.ts';
+import { environmentVariable } from '../../src/base/options/environment.ts';
 import type { FieldRanking } from '../../src/engine/lexical/bm25.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { AccessKeys } from '../../src/server/access/access-keys.ts';
-import { makeAddressFolder } from '../../src/server/connections/address-file.ts';
+import { AccessKeys } from '../../src/server/access/access-keys.ts';
+import { makeAddressFolder } from '../../src/server/connections/listen.ts';
 import type { TlsPem } from '../../src/server/server-config.ts';
 import { isPublishedAddress } from '../../src/stores/published/published-address.ts';
+import { readOptionFile } from '../options/api-key.ts';
 import { fieldRanking } from '../options/ranking-options.ts';
-import type { CommandContext } from '../program/command.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
 import { checkPerturbOptions } from './perturb-options.ts';
 import { replayedBundle } from './replayed-bundle.ts';
-import type { SERVE_OPTIONS } from './serve-options.ts';
+import type { ServeOptions } from './serve-options.ts';
 import { parseGroups, parseServedIndexes, type ServedIndex } from './served-indexes.ts';
 import { ServedViews } from './served-views.ts';
-import { readKeys, readTls } from './server-files.ts';
-
-export type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
 
 /** The options of `trawl serve`, after all files that they name were read and checked. */
 export interface ServeSettings {
@@ -112,4 +111,41 @@ function checkWritable(options: ServeOptions, extraListeners: readonly ExtraList
   if (options.filter !== undefined || extraListeners.some(({ settings }) => settings.filter !== undefined)) {
     throw usageError('A filter cannot be used with --writable: its indexes may lack the columns.');
   }
+}
+
+const KEYS_VARIABLE = 'TRAWL_API_KEYS';
+
+/**
+ * The keys in `--keys-file`, or else in TRAWL_API_KEYS (separated by line ends or commas); null if neither is set.
+ *
+ * @throws TrawlError CONFIG_INVALID.
+ */
+export function readKeys(file: string | undefined): AccessKeys | null {
+  if (file !== undefined) return AccessKeys.parse(readOptionFile('--keys-file', file), file);
+  const text = environmentVariable(KEYS_VARIABLE);
+  return text === undefined || text === '' ? null : AccessKeys.parse(text.replaceAll(',', '\n'), KEYS_VARIABLE);
+}
+
+/**
+ * Reads `--tls-cert` and `--tls-key` and checks that they belong together; null if neither is given.
+ *
+ * @throws TrawlError USAGE, CONFIG_INVALID.
+ */
+export function readTls(cert: string | undefined, key: string | undefined): TlsPem | null {
+  if (cert === undefined && key === undefined) return null;
+  if (cert === undefined || key === undefined) {
+    throw usageError('--tls-cert and --tls-key must be given together: the certificate and its private key.');
+  }
+  const files = { cert: readOptionFile('--tls-cert', cert), key: readOptionFile('--tls-key', key) };
+  try {
+    createSecureContext(files);
+  } catch (cause) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${cert} and ${key} cannot be used for TLS (${(cause as Error).message}). Expected a certificate chain and its ` +
+        'private key without a passphrase, both in PEM.',
+      { cause },
+    );
+  }
+  return files;
 }

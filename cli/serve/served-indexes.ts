@@ -2,17 +2,16 @@ import { basename, resolve } from 'node:path';
 import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
+import type { Reranker } from '../../src/encoder/rerank/reranker.ts';
 import type { Filter } from '../../src/engine/filter/filter.ts';
-import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { openIndexDirectory, readAhead } from '../../src/search/opening/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/search/opening/open-retriever.ts';
-import { readAhead } from '../../src/search/opening/read-ahead.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import type { OpenIndex } from '../../src/server/indexes/index-slot.ts';
 import { openIndex } from '../../src/stores/open-index.ts';
 import { isPublishedAddress, parsePublishedAddress } from '../../src/stores/published/published-address.ts';
 import { checkFilter } from '../options/filter-option.ts';
 import type { ServedViews } from './served-views.ts';
-import type { SharedReranker } from './shared-reranker.ts';
 
 export interface ServedIndex {
   readonly name: string;
@@ -23,11 +22,7 @@ export interface ServedIndex {
 /** Names that need no escaping in a URL path, a metric label or a log line. */
 const NAME = /^[\w.-]{1,64}$/;
 
-/**
- * Parses `NAME=DIR` and `DIR`. Without a name, the index has the name of its folder.
- *
- * @throws TrawlError USAGE.
- */
+/** Parses `NAME=DIR` and `DIR`. Without a name, the index has the name of its folder. @throws TrawlError USAGE. */
 export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
   return texts.map((text) => {
     const [, given, folder] = /^([^=/\\]+)=(.+)$/.exec(text) ?? [];
@@ -74,24 +69,48 @@ function wrongGroup(part: string): TrawlError {
 }
 
 /**
+ * The reranker of all indexes of a server. It is opened with the first index, when the server already listens, and kept when indexes
+ * are reloaded.
+ */
+export class SharedReranker {
+  readonly #open: () => Promise<Reranker>;
+  #opening: Promise<Reranker> | undefined;
+
+  constructor(open: () => Promise<Reranker>) {
+    this.#open = open;
+  }
+
+  get(): Promise<Reranker> {
+    const opening = this.#opening ?? this.#open();
+    this.#opening = opening;
+    // A reload tries again.
+    opening.catch(() => {
+      this.#opening = undefined;
+    });
+    return opening;
+  }
+
+  async close(): Promise<void> {
+    const opened = await this.#opening?.catch(() => undefined);
+    await opened?.close();
+  }
+}
+
+interface IndexOpening {
+  readonly warm: boolean;
+  readonly filters?: readonly Filter[];
+  readonly views?: ServedViews;
+  readonly reranker?: SharedReranker;
+  readonly signal: AbortSignal;
+}
+
+/**
  * Returns a function that opens an index with its encoder; with `warm`, it first reads the files into the page cache. Indexes with
  * the same model share encoder threads and weights. An index that lacks a column of `filters` or of a view is not opened.
  */
 export function indexOpener(
-  options: Omit<OpenRetrieverOptions, 'name' | 'onProgress'>,
-  {
-    warm,
-    filters = [],
-    views,
-    reranker,
-    signal,
-  }: {
-    readonly warm: boolean;
-    readonly filters?: readonly Filter[];
-    readonly views?: ServedViews;
-    readonly reranker?: SharedReranker;
-    readonly signal: AbortSignal;
-  },
+  options: OpenRetrieverOptions,
+  { warm, filters = [], views, reranker, signal }: IndexOpening,
 ): OpenIndex {
   const encoderPools = options.encoderPools ?? new EncoderPools();
   const start = performance.now();
@@ -116,8 +135,10 @@ export function indexOpener(
     if (warm && isFolder) {
       await readAhead(openIndexDirectory(folder), {
         signal,
-        onProgress: (done, total) =>
-          report({ stage: 'reading', doing: `reading the index: ${percent(done, total)}`, done, total }),
+        onProgress(done, total) {
+          const percent = total === 0 ? 100 : Math.floor((100 * done) / total);
+          report({ stage: 'reading', doing: `reading the index: ${percent} %`, done, total });
+        },
       });
     }
     // A reload asks the endpoint again; it may have been started with another model.
@@ -131,7 +152,7 @@ export function indexOpener(
       encoderPools,
       answersSince,
       signal,
-      ...(model === undefined ? {} : { model }),
+      model: model ?? options.model,
       name,
       onProgress: (doing, stage) => report({ stage, doing }),
     });
@@ -144,8 +165,4 @@ export function indexOpener(
       throw error;
     }
   };
-}
-
-function percent(done: number, total: number): string {
-  return total === 0 ? '100 %' : `${Math.floor((100 * done) / total)} %`;
 }

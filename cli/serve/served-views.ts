@@ -16,12 +16,12 @@ interface ServedViewsOptions {
 /** The views of a server as its file defines them. An index gets them when it is opened or reloaded. */
 export class ServedViews {
   readonly #options: ServedViewsOptions;
-  #definitions: readonly ViewDefinition[];
+  #definitions: readonly ViewDefinition[] = [];
 
   /** @throws TrawlError as `reload`. */
   constructor(options: ServedViewsOptions, keys: AccessKeys | null) {
     this.#options = options;
-    this.#definitions = this.#read(keys);
+    this.reload(keys);
   }
 
   get definitions(): readonly ViewDefinition[] {
@@ -32,13 +32,9 @@ export class ServedViews {
    * Reads the file again. With an error the old views stay.
    *
    * @throws TrawlError CONFIG_INVALID for a fault in the file; USAGE if an option or a key is bound to a view that the file does not
-   * have, or if a view is that of an index that is not served.
+   * have, or if a view is for an index that is not served.
    */
   reload(keys: AccessKeys | null): void {
-    this.#definitions = this.#read(keys);
-  }
-
-  #read(keys: AccessKeys | null): readonly ViewDefinition[] {
     const { file, indexes, bound } = this.#options;
     const all = [
       ...bound,
@@ -46,7 +42,7 @@ export class ServedViews {
     ];
     if (file === undefined) {
       const [first] = all;
-      if (first === undefined) return [];
+      if (first === undefined) return;
       throw usageError(`${first.option} needs --views FILE, the file that defines the view.`);
     }
     const views = readViews(file);
@@ -58,6 +54,6 @@ export class ServedViews {
         `${file}: view ${view.name} is for the index ${JSON.stringify(unknown)}, which is not served. Expected ${indexes.join(', ')}.`,
       );
     }
-    return views;
+    this.#definitions = views;
   }
 }

@@ -4,6 +4,8 @@ import type { ListenAddress } from '../../src/server/connections/listen.ts';
 import type { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import type { Perturbation } from '../../training/perturbation/perturbation.ts';
 import { settingsText } from '../../training/perturbation/settings.ts';
+import { lines } from '../output/lines.ts';
+import type { ServeSettings } from './serve-settings.ts';
 
 /** The line that `--json` prints when the server is ready, for scripts that wait for it. */
 export function startFacts(
@@ -12,25 +14,16 @@ export function startFacts(
 ): object {
   const perturbed = listeners[0]?.perturbation ?? null;
   const indexes = holder.slots.map((slot) => {
-    const { index, rows, deletedRows, dimension, metric, generation, model, reranker, gpu } = slot.retriever!.info;
-    return {
-      index,
-      rows,
-      deletedRows,
-      dimension,
-      metric,
-      generation,
-      model: model?.name ?? null,
-      reranker: reranker?.name ?? null,
-      gpu,
-    };
+    const { index, rows, deletedRows, dimension, metric, generation, gpu, ...info } = slot.retriever!.info;
+    const [model, reranker] = [info.model?.name ?? null, info.reranker?.name ?? null];
+    return { index, rows, deletedRows, dimension, metric, generation, model, reranker, gpu };
   });
   return {
     url,
     pid: process.pid,
     ...indexes[0],
-    ...(indexes.length === 1 ? {} : { indexes }),
-    ...(perturbed === null ? {} : { perturbation: perturbed.settings }),
+    indexes: indexes.length === 1 ? undefined : indexes,
+    perturbation: perturbed?.settings,
   };
 }
 
@@ -42,11 +35,12 @@ interface Perturbed {
 
 /** One line for each address that perturbs its answers. */
 export function perturbationNotes(listeners: readonly Perturbed[]): string[] {
-  return listeners.flatMap(({ perturbation, address: { host, port } }) =>
-    perturbation === null
-      ? []
-      : [`answers of ${host}:${port} are perturbed on purpose: ${settingsText(perturbation.settings)}`],
+  const notes = listeners.map(
+    ({ perturbation, address: { host, port } }) =>
+      perturbation !== null &&
+      `answers of ${host}:${port} are perturbed on purpose: ${settingsText(perturbation.settings)}`,
   );
+  return lines(...notes);
 }
 
 /** The lines that the server prints for a person when it is ready. */
@@ -55,12 +49,12 @@ export function banner(url: string, { slots }: IndexRegistry, keys: boolean): st
   const curl = `curl -s ${url}/retrieve${key} -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
   const names = slots.map(({ retriever }) => {
     const { index, rows, deletedRows, model, reranker, gpu } = retriever!.info;
-    const facts = [
+    const facts = lines(
       `${formatCount(rows - deletedRows)} passages`,
       model?.name ?? 'BM25',
-      ...(gpu === undefined || gpu.failed ? [] : [`searched on ${gpu.name}, ${formatBytes(gpu.bytes)}`]),
-      ...(reranker === null ? [] : [`reranker ${reranker.name}`]),
-    ];
+      gpu !== undefined && !gpu.failed && `searched on ${gpu.name}, ${formatBytes(gpu.bytes)}`,
+      reranker !== null && `reranker ${reranker.name}`,
+    );
     return `${index} (${facts.join(', ')})`;
   });
   const views = slots.flatMap(({ name, retriever }) =>
@@ -80,18 +74,19 @@ export function banner(url: string, { slots }: IndexRegistry, keys: boolean): st
   ];
 }
 
-/** Warnings about listening on `host`; none for a loopback address. */
+/** Warnings about listening on addresses that other machines can reach. */
 export function exposureNotes(
-  host: string,
-  { keys, tls }: { readonly keys: boolean; readonly tls: boolean },
+  listeners: readonly Perturbed[],
+  { keys, tls }: Pick<ServeSettings, 'keys' | 'tls'>,
 ): string[] {
-  if (host === 'localhost' || isLoopback(host)) return [];
-  const where = host === '0.0.0.0' || host === '::' ? 'every network of this machine' : host;
-  if (!keys)
-    return [
-      `listening on ${where} without keys: every client that reaches the port can search. Set keys with --keys-file.`,
-    ];
-  return tls
-    ? []
-    : [`listening on ${where} without TLS: keys and queries can be read on the network. Use --tls-cert and --tls-key.`];
+  if (keys !== null && tls !== null) return [];
+  const problem =
+    keys === null
+      ? 'without keys: every client that reaches the port can search. Set keys with --keys-file.'
+      : 'without TLS: keys and queries can be read on the network. Use --tls-cert and --tls-key.';
+  const hosts = new Set(listeners.map(({ address }) => address.host));
+  return [...hosts]
+    .filter((host) => host !== 'localhost' && !isLoopback(host))
+    .map((host) => (host === '0.0.0.0' || host === '::' ? 'every network of this machine' : host))
+    .map((where) => `listening on ${where} ${problem}`);
 }

@@ -1,53 +1,43 @@
 import { asTrawlError } from '../../src/base/errors.ts';
-import { type FoundIndex, findIndex, indexProblems } from '../../src/stores/opensearch/check-index.ts';
-import { openFoundIndex } from '../../src/stores/opensearch/open-published-index.ts';
+import {
+  type FoundIndex,
+  findIndex,
+  indexProblems,
+  openFoundIndex,
+} from '../../src/stores/opensearch/open-published-index.ts';
 import { parseOpenSearchAddress, shownAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { type IndexHealth, OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
 import { storedRows } from '../../src/stores/published/publication.ts';
-import { timedSearch } from './timed-search.ts';
-
-export interface OpenSearchFacts {
-  readonly address: string;
-  /** Null if OpenSearch cannot be reached. */
-  readonly version: string | null;
-  readonly cluster: string | null;
-  /** Nodes that have rows. */
-  readonly dataNodes: number | null;
-  /** The index's own name; null if there is no published index. */
-  readonly index: string | null;
-  /** Rows that were published. */
-  readonly rows: number | null;
-  /** green, yellow (copies of shards are missing) or red (shards are missing). */
-  readonly health: string | null;
-  readonly shards: number | null;
-  /** Copies of each shard that the index has, itself included. */
-  readonly copies: number | null;
-  /** Shards and copies of them that answer. */
-  readonly activeShards: number | null;
-  /** The modes in which it can be searched. */
-  readonly modes: readonly string[] | null;
-  /** Median time of a search for 10 rows, in milliseconds; null if it cannot be searched. */
-  readonly searchMs: number | null;
-  /** What is missing, in sentences. */
-  readonly problems: readonly string[];
-}
+import { lines } from '../output/lines.ts';
+import { stateLines, timedSearch } from './timed-search.ts';
 
 /** Says what an OpenSearch has of an index, and what is missing. Fails only for an address that cannot be parsed. */
-export async function openSearchFacts(place: string): Promise<OpenSearchFacts> {
+export async function openSearchFacts(place: string) {
   const address = parseOpenSearchAddress(place);
   const facts = {
     address: shownAddress(address),
+    /** Null if OpenSearch cannot be reached. */
     version: null as string | null,
     cluster: null as string | null,
+    /** Nodes that have rows. */
     dataNodes: null as number | null,
+    /** The index's own name; null without a published index. */
     index: null as string | null,
+    /** Rows that were published. */
     rows: null as number | null,
+    /** green, yellow (copies of shards are missing) or red (shards are missing). */
     health: null as string | null,
     shards: null as number | null,
+    /** Copies of each shard that the index has, itself included. */
     copies: null as number | null,
+    /** Shards and copies of them that answer. */
     activeShards: null as number | null,
+    /** The modes in which it can be searched. */
     modes: null as readonly string[] | null,
+    /** Median time of a search for 10 rows, in milliseconds; null if it cannot be searched. */
     searchMs: null as number | null,
+    /** What is missing, in sentences. */
+    problems: [] as readonly string[],
   };
   let client: OpenSearchClient | undefined;
   try {
@@ -68,21 +58,18 @@ export async function openSearchFacts(place: string): Promise<OpenSearchFacts> {
     facts.activeShards = health.activeShards;
     const problems = (await indexProblems(client, found)).map(({ message }) => message);
     // With them, a search would say the same.
-    if (problems.length === 0) facts.searchMs = await trial(client, found);
-    return { ...facts, problems: [...problems, ...risks(found, health, facts.copies)] };
+    if (problems.length === 0) facts.searchMs = await timedSearch(openFoundIndex(client, found, async () => undefined));
+    facts.problems = [...problems, ...risks(found, health, facts.copies)];
   } catch (error) {
-    return { ...facts, problems: [asTrawlError(error).message] };
+    facts.problems = [asTrawlError(error).message];
   } finally {
     await client?.close();
   }
+  return facts;
 }
 
 /** What does not change an answer now, but may later. */
-function risks(
-  { name, facts }: FoundIndex,
-  { status, missingShards, dataNodes }: IndexHealth,
-  copies: number,
-): string[] {
+function risks({ name, facts }: FoundIndex, { status, missingShards, dataNodes }: IndexHealth, copies: number) {
   const found: string[] = [];
   if (status === 'yellow') {
     const why =
@@ -100,30 +87,14 @@ function risks(
   return found;
 }
 
-async function trial(client: OpenSearchClient, found: FoundIndex): Promise<number> {
-  const published = await openFoundIndex(client, found, async () => undefined);
-  try {
-    return await timedSearch(published);
-  } finally {
-    await published.close();
-  }
-}
-
-export function openSearchLines(facts: OpenSearchFacts): string[] {
+export function openSearchLines(facts: Awaited<ReturnType<typeof openSearchFacts>>): string[] {
   const { address, version, cluster, dataNodes, index, rows, health, shards, copies, activeShards, modes } = facts;
-  const { searchMs, problems } = facts;
-  return [
+  return lines(
     `OpenSearch      ${address}: ${version === null ? 'no answer' : `version ${version}`}`,
-    ...(cluster === null ? [] : [`  cluster       ${cluster}, data nodes: ${dataNodes}`]),
-    ...(index === null
-      ? []
-      : [
-          `  index         ${index}, ${rows} rows, health ${health}, ${activeShards} of ${shards! * copies!} shards with copies`,
-          `  modes         ${modes!.join(', ')}`,
-        ]),
-    ...(searchMs === null ? [] : [`  search        ${searchMs.toFixed(1)} ms for 10 rows, one query at a time`]),
-    ...(problems.length === 0
-      ? ['  state         complete and ready']
-      : problems.map((problem) => `  problem       ${problem}`)),
-  ];
+    cluster !== null && `  cluster       ${cluster}, data nodes: ${dataNodes}`,
+    index !== null &&
+      `  index         ${index}, ${rows} rows, health ${health}, ${activeShards} of ${shards! * copies!} shards with copies`,
+    modes !== null && `  modes         ${modes.join(', ')}`,
+    ...stateLines(facts),
+  );
 }

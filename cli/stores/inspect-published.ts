@@ -1,59 +1,45 @@
 import { formatCount } from '../../src/base/format.ts';
-import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
-import { findCollection } from '../../src/stores/milvus/check-collection.ts';
 import * as milvus from '../../src/stores/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
-import { EXACT_INDEX } from '../../src/stores/milvus/open-published-index.ts';
-import { findIndex } from '../../src/stores/opensearch/check-index.ts';
+import { EXACT_INDEX, findCollection } from '../../src/stores/milvus/open-published-index.ts';
+import { findIndex } from '../../src/stores/opensearch/open-published-index.ts';
 import * as openSearch from '../../src/stores/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
-import { type Publication, storedRows } from '../../src/stores/published/publication.ts';
-import { type CommandContext, EXIT } from '../program/command.ts';
-
-/** What `trawl inspect` says about an index in a store. */
-interface Inspected {
-  readonly publication: Publication;
-  /** For --json, before the manifest. */
-  readonly facts: object;
-  /** The address, and the collection or index that it is an alias of, if it is one. */
-  readonly heading: readonly string[];
-  readonly store: string;
-  readonly lines: readonly string[];
-}
+import { storedRows } from '../../src/stores/published/publication.ts';
+import { lines } from '../output/lines.ts';
+import { type AnyContext, EXIT } from '../program/command.ts';
 
 /** `trawl inspect milvus://…` and `opensearch://…`. `modelLines` describes the encoder as for a folder. */
 export async function inspectPublished(
   place: string,
-  { options, out }: Pick<CommandContext<OptionTable>, 'options' | 'out'>,
+  { options, out }: Pick<AnyContext, 'options' | 'out'>,
   modelLines: (model: ModelIdentity) => string[],
 ): Promise<number> {
-  const { publication, facts, heading, store, lines } = await (milvus.isMilvusAddress(place)
+  const { publication, facts, heading, store, shape } = await (milvus.isMilvusAddress(place)
     ? inspectCollection(place)
     : inspectIndex(place));
   const { manifest } = publication;
-  if (options.json === true) {
+  if (options.json) {
     out(JSON.stringify({ ...facts, ...manifest }));
     return EXIT.ok;
   }
   const { columns = [], rows, dimension, metric, generation, model, writer } = manifest;
   out(
-    [
+    lines(
       ...heading,
       `  rows          ${formatCount(rows)} × ${dimension}, ${metric}; ${formatCount(storedRows(publication))} in ${store}, without deleted rows`,
       `  generation    ${generation}`,
-      ...lines,
-      ...(columns.length === 0
-        ? []
-        : [`  columns       ${columns.map(({ name, type }) => `${name} (${type})`).join(', ')}`]),
+      ...shape,
+      columns.length > 0 && `  columns       ${columns.map(({ name, type }) => `${name} (${type})`).join(', ')}`,
       ...(model === null ? [] : modelLines(model)),
       `  written by    ${writer}`,
-    ].join('\n'),
+    ).join('\n'),
   );
   return EXIT.ok;
 }
 
-async function inspectCollection(place: string): Promise<Inspected> {
+async function inspectCollection(place: string) {
   const address = milvus.parseMilvusAddress(place);
   const client = await MilvusClient.connect(address);
   try {
@@ -65,19 +51,19 @@ async function inspectCollection(place: string): Promise<Inspected> {
     return {
       publication,
       facts: { address: shown, collection: name, indexType, stored },
-      heading: [
+      heading: lines(
         shown,
-        ...(name === address.collection ? [] : [`  collection    ${name}, of which ${address.collection} is an alias`]),
-      ],
+        name !== address.collection && `  collection    ${name}, of which ${address.collection} is an alias`,
+      ),
       store: 'Milvus',
-      lines: [`  index         ${indexType}, ${exactness}; ${formatCount(stored.segments)} segments loaded`],
+      shape: [`  index         ${indexType}, ${exactness}; ${formatCount(stored.segments)} segments loaded`],
     };
   } finally {
     await client.close();
   }
 }
 
-async function inspectIndex(place: string): Promise<Inspected> {
+async function inspectIndex(place: string) {
   const address = openSearch.parseOpenSearchAddress(place);
   const client = await OpenSearchClient.connect(address);
   try {
@@ -92,12 +78,9 @@ async function inspectIndex(place: string): Promise<Inspected> {
     return {
       publication,
       facts: { address: shown, collection: name, indexType, stored, bm25ScoredBy: wordScores?.scoredBy ?? null },
-      heading: [
-        shown,
-        ...(name === address.index ? [] : [`  index         ${name}, of which ${address.index} is an alias`]),
-      ],
+      heading: lines(shown, name !== address.index && `  index         ${name}, of which ${address.index} is an alias`),
       store: 'OpenSearch',
-      lines: [
+      shape: [
         `  shards        ${formatCount(stored.shards)}; every row is scored by a script, exact`,
         `  modes         ${modes}`,
       ],

@@ -1,10 +1,9 @@
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
-import type { OptionTable } from '../../src/base/options/option-spec.ts';
 import type { PublishProgress } from '../../src/stores/publish/publish-index.ts';
 import { type PublishMilvusOptions, publishToMilvus } from '../../src/stores/publish/publish-milvus.ts';
 import { type PublishOpenSearchOptions, publishToOpenSearch } from '../../src/stores/publish/publish-opensearch.ts';
-import { stepProgress } from '../output/progress/step-progress.ts';
-import { type CommandContext, EXIT } from '../program/command.ts';
+import { withProgress } from '../output/progress/step-progress.ts';
+import { type AnyContext, EXIT } from '../program/command.ts';
 
 /** The part of the work that each step begins at; storing rows takes nearly all of it. */
 const STEP_SHARES: Readonly<Record<PublishProgress['step'], readonly [number, number]>> = {
@@ -27,52 +26,31 @@ export async function publishFolder(
   folder: string,
   address: string,
   settings: PublishSettings,
-  {
-    quiet,
-    json,
-    signal,
-    out,
-    note,
-  }: { readonly quiet: boolean; readonly json: boolean } & Pick<CommandContext<OptionTable>, 'signal' | 'out' | 'note'>,
+  { options, signal, out, note }: AnyContext,
 ): Promise<number> {
-  const progress = stepProgress({ silent: quiet || json });
-  try {
-    const running = {
-      signal,
-      onProgress: ({ step, done, total }: PublishProgress) => {
-        const [from, to] = STEP_SHARES[step];
-        const share = total === 0 ? 1 : done / total;
-        progress.update({
-          step,
-          share: from + (to - from) * share,
-          facts: step === 'storing rows' ? `${formatCount(done)} of ${formatCount(total)}` : '',
-        });
-      },
+  const report = await withProgress(options, (show) => {
+    const onProgress = ({ step, done, total }: PublishProgress): void => {
+      const [from, to] = STEP_SHARES[step];
+      const share = from + (to - from) * (total === 0 ? 1 : done / total);
+      show({ step, share, facts: step === 'storing rows' ? `${formatCount(done)} of ${formatCount(total)}` : '' });
     };
-    const report =
-      settings.store === 'Milvus'
-        ? await publishToMilvus(folder, address, { ...settings, ...running })
-        : await publishToOpenSearch(folder, address, { ...settings, ...running });
-    progress.stop();
-    if (json) {
-      out(JSON.stringify(report));
-      return EXIT.ok;
-    }
-    const { rows, questions, texts, same } = report.verified;
-    note(
-      `${formatNumberOf(rows, 'row')}, ${formatNumberOf(questions, 'question')}${texts === 0 ? '' : ` and ${formatNumberOf(texts, 'text')} for BM25`} compared with the folder: ${
-        // Only where the store's index is approximate; otherwise the first difference is an error.
-        same === questions || settings.store !== 'Milvus'
-          ? 'all the same'
-          : `${same} questions with the same hits (${settings.indexType} is approximate)`
-      }`,
-    );
-    if (report.alias !== null) note(`the alias ${report.alias} now names ${report.collection}`);
-    out(
-      `${report.address}: ${formatNumberOf(report.rows, 'passage')}${report.wasComplete ? ', published before' : ''}`,
-    );
+    return settings.store === 'Milvus'
+      ? publishToMilvus(folder, address, { ...settings, signal, onProgress })
+      : publishToOpenSearch(folder, address, { ...settings, signal, onProgress });
+  });
+  if (options.json) {
+    out(JSON.stringify(report));
     return EXIT.ok;
-  } finally {
-    progress.stop();
   }
+  const { rows, questions, texts, same } = report.verified;
+  const compared = `${formatNumberOf(rows, 'row')}, ${formatNumberOf(questions, 'question')}${texts === 0 ? '' : ` and ${formatNumberOf(texts, 'text')} for BM25`}`;
+  // Only where the store's index is approximate; otherwise the first difference is an error.
+  const found =
+    same === questions || settings.store !== 'Milvus'
+      ? 'all the same'
+      : `${same} questions with the same hits (${settings.indexType} is approximate)`;
+  note(`${compared} compared with the folder: ${found}`);
+  if (report.alias !== null) note(`the alias ${report.alias} now names ${report.collection}`);
+  out(`${report.address}: ${formatNumberOf(report.rows, 'passage')}${report.wasComplete ? ', published before' : ''}`);
+  return EXIT.ok;
 }

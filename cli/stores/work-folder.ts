@@ -1,15 +1,17 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { usageError } from '../../src/base/errors.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { isMilvusAddress, parseMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
+import { collectionPlace, loadFiles } from '../../src/stores/milvus/open-published-index.ts';
+import { indexPlace } from '../../src/stores/opensearch/open-published-index.ts';
 import { parseOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
 import { OpenSearchClient } from '../../src/stores/opensearch/opensearch-client.ts';
-import * as collections from '../../src/stores/publish/held-collection.ts';
-import * as indexes from '../../src/stores/publish/held-index.ts';
-import { MILVUS_DEFAULTS } from '../../src/stores/publish/publish-milvus.ts';
+import { checkSameCollection, MILVUS_DEFAULTS } from '../../src/stores/publish/publish-milvus.ts';
+import { checkSameWords } from '../../src/stores/publish/publish-opensearch.ts';
+import { heldPlace, occupiedPlace } from '../../src/stores/published/find-publication.ts';
 import { fingerprintOf } from '../../src/stores/published/publication.ts';
 import { parsePublishedAddress } from '../../src/stores/published/published-address.ts';
 
@@ -55,51 +57,41 @@ export async function workFolder(
   return work;
 }
 
-/**
- * Asks Milvus before a build, so that a wrong host, password or database and a name that is taken do not show only after hours.
- *
- * @param work an index that is published as it is, if it is complete; undefined if there is none.
- * @throws TrawlError CONFIG_INVALID, PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED, INDEX_NOT_FOUND or INDEX_EXISTS.
- */
+const OCCUPIED = 'has rows of an index already, and --work has no complete one to compare with them';
+
+/** `work`: an index that is published as it is, if it is complete; undefined if there is none. */
 async function checkFreeCollection(place: string, work: string | undefined): Promise<void> {
   const address = parseMilvusAddress(place);
   const client = await MilvusClient.connect(address);
   try {
-    const held = await collections.heldCollection(client, address, MILVUS_DEFAULTS.replicas);
+    const found = collectionPlace(client, address);
+    const held = await heldPlace(found, () => loadFiles(client, address.collection, MILVUS_DEFAULTS.replicas));
     if (held.complete === undefined && held.progress === undefined) return;
-    if (work === undefined || !existsSync(join(work, INDEX_MANIFEST_FILE))) {
-      throw collections.occupied(
-        address,
-        'has rows of an index already, and --work has no complete one to compare with them',
-      );
-    }
-    const fingerprint = fingerprintOf(openIndexDirectory(work).manifest);
-    collections.checkSameIndex(held, address, { fingerprint, indexType: MILVUS_DEFAULTS.indexType });
+    const manifest = completeManifest(work);
+    if (manifest === undefined) throw occupiedPlace(found, OCCUPIED);
+    const { indexType } = MILVUS_DEFAULTS;
+    checkSameCollection(held, found, { fingerprint: fingerprintOf(manifest), indexType });
   } finally {
     await client.close();
   }
 }
 
-/**
- * Asks OpenSearch before a build, so that a wrong host or password and a name that is taken do not show only after hours.
- *
- * @param work an index that is published as it is, if it is complete; undefined if there is none.
- * @throws TrawlError CONFIG_INVALID, PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED or INDEX_EXISTS.
- */
 async function checkFreeIndex(place: string, work: string | undefined): Promise<void> {
   const address = parseOpenSearchAddress(place);
   const client = await OpenSearchClient.connect(address);
   try {
-    const held = await indexes.heldIndex(client, address);
+    const found = indexPlace(client, address);
+    const held = await heldPlace(found);
     if (held.complete === undefined && held.progress === undefined) return;
-    if (work === undefined || !existsSync(join(work, INDEX_MANIFEST_FILE)))
-      throw indexes.occupied(
-        address,
-        'has rows of an index already, and --work has no complete one to compare with them',
-      );
-    const { manifest } = openIndexDirectory(work);
-    indexes.checkSameIndex(held, address, { fingerprint: fingerprintOf(manifest), words: manifest.bm25?.made });
+    const manifest = completeManifest(work);
+    if (manifest === undefined) throw occupiedPlace(found, OCCUPIED);
+    checkSameWords(held, found, { fingerprint: fingerprintOf(manifest), words: manifest.bm25?.made });
   } finally {
     await client.close();
   }
+}
+
+function completeManifest(work: string | undefined): IndexManifest | undefined {
+  if (work === undefined || !existsSync(join(work, INDEX_MANIFEST_FILE))) return undefined;
+  return openIndexDirectory(work).manifest;
 }

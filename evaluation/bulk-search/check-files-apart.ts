@@ -1,11 +1,9 @@
-import { type BigIntStats, readdirSync, realpathSync, statSync } from 'node:fs';
+import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isNodeError, type TrawlError, usageError } from '../../src/base/errors.ts';
+import { type TrawlError, usageError } from '../../src/base/errors.ts';
 import { besideOutput } from '../../src/base/system/resumable-output.ts';
 
-/** A file as the command line names it. */
 export interface NamedFile {
-  /** The option. */
   readonly name: string;
   readonly path: string;
 }
@@ -45,27 +43,22 @@ export function checkFilesApart(
 
 /** Device and inode of a file; of a file that does not exist, its path in the folder's real path. */
 function identityOf(path: string): string {
-  const stats = statOf(path);
-  if (stats !== undefined) return `${stats.dev}:${stats.ino}`;
+  try {
+    const { dev, ino } = statSync(path, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    // It does not exist, or is a link in a circle.
+  }
   const absolute = resolve(path);
   try {
     return join(realpathSync(dirname(absolute)), basename(absolute));
   } catch {
-    // Without a folder it can be neither read nor written, which is reported when it is opened.
+    // Without its folder it can be neither read nor written, which is reported when it is opened.
     return absolute;
   }
 }
 
-function statOf(path: string): BigIntStats | undefined {
-  try {
-    return statSync(path, { bigint: true, throwIfNoEntry: false });
-  } catch (error) {
-    if (isNodeError(error)) return undefined;
-    throw error;
-  }
-}
-
-/** None if the folder cannot be read, which is reported when it is opened. */
+/** Empty if the folder cannot be read, which is reported when it is opened. */
 function filesIn(folder: string): string[] {
   try {
     return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));

@@ -1,39 +1,48 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { rowId } from '../../src/index/passages/id-column.ts';
+import { rowId } from '../../src/index/passages/document-fields.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import type { PassageShard } from '../../src/index/passages/passage-protocol.ts';
 import type { PassageStore } from '../../src/index/passages/passage-store.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { HitIds } from './hit-ids.ts';
+
+export interface HitIds {
+  /** Reads the ids ahead if that many hits will need most of them. */
+  readAll(expectedHits: number, signal: AbortSignal): Promise<void>;
+  /** The ids of the hits of each list; `row:` and the row number for a passage without an id. */
+  of(lists: readonly (readonly Hit[])[], signal: AbortSignal): Promise<readonly (readonly string[])[]>;
+  close(): Promise<void>;
+}
 
 /** Most ids of an index that are kept. A million short ids take about 64 MB. */
 const MAX_KEPT = 2 ** 20;
 /** Ids that are read at once in row order, which takes about a millisecond. */
 const IDS_AT_ONCE = 4096;
 
+/** The ids that came with the hits, in the replies of a server. */
+export const REPLIED_IDS: HitIds = {
+  readAll: async () => undefined,
+  of: async (lists) => lists.map((hits) => hits.map(({ id, row }) => id ?? rowId(row))),
+  close: async () => undefined,
+};
+
 export interface NamedIndex {
   /** As in the hits of a group; undefined for the only index. */
   readonly name: string | undefined;
   readonly folder: string;
-  /** That of the opened index. */
   readonly generation: string;
 }
 
-/** An index whose passages are open. */
 interface OpenedIndex {
   readonly name: string | undefined;
   readonly store: PassageStore;
-  /** The files of the store. */
   readonly shards: readonly PassageShard[];
 }
 
-interface OneIndex {
-  readonly store: PassageStore;
-  readonly shards: readonly PassageShard[];
+interface OneIndex extends Omit<OpenedIndex, 'name'> {
   /** Row `rows[i]` has the id `ids[i]`; i is the row modulo the length. −1: none. */
   readonly rows: Float64Array;
   readonly ids: string[];
@@ -46,8 +55,13 @@ interface OneIndex {
 export class PassageIds implements HitIds {
   readonly #indexes: ReadonlyMap<string | undefined, OneIndex>;
 
-  private constructor(indexes: ReadonlyMap<string | undefined, OneIndex>) {
-    this.#indexes = indexes;
+  /** @param indexes are closed with it. */
+  constructor(indexes: readonly OpenedIndex[]) {
+    const tables = indexes.map(({ name, store, shards }): [string | undefined, OneIndex] => {
+      const kept = Math.min(MAX_KEPT, Math.max(1, store.rows));
+      return [name, { store, shards, rows: new Float64Array(kept).fill(-1), ids: new Array<string>(kept) }];
+    });
+    this.#indexes = new Map(tables);
   }
 
   /** @throws TrawlError INDEX_CHECKSUM_MISMATCH if an index has another generation; as `openIndexDirectory`. */
@@ -68,16 +82,7 @@ export class PassageIds implements HitIds {
       await Promise.all(opened.map(({ store }) => store.close()));
       throw error;
     }
-    return PassageIds.of(opened);
-  }
-
-  /** The ids of indexes whose passages are open. They are closed with it. */
-  static of(indexes: readonly OpenedIndex[]): PassageIds {
-    const tables = indexes.map(({ name, store, shards }): [string | undefined, OneIndex] => {
-      const kept = Math.min(MAX_KEPT, Math.max(1, store.rows));
-      return [name, { store, shards, rows: new Float64Array(kept).fill(-1), ids: new Array<string>(kept) }];
-    });
-    return new PassageIds(new Map(tables));
+    return new PassageIds(opened);
   }
 
   /**
@@ -107,7 +112,6 @@ export class PassageIds implements HitIds {
     }
   }
 
-  /** The ids of the hits of each list; `row:` and the row number for a passage without an id. */
   async of(lists: readonly (readonly Hit[])[], signal: AbortSignal): Promise<readonly (readonly string[])[]> {
     const missing = new Map<OneIndex, Set<number>>();
     const ids = lists.map((hits) =>
@@ -115,9 +119,8 @@ export class PassageIds implements HitIds {
         const { index, row } = this.#placeOf(hit);
         const slot = row % index.rows.length;
         if (index.rows[slot] === row) return index.ids[slot]!;
-        const rows = missing.get(index);
-        if (rows === undefined) missing.set(index, new Set([row]));
-        else rows.add(row);
+        if (!missing.has(index)) missing.set(index, new Set());
+        missing.get(index)!.add(row);
         return undefined;
       }),
     );

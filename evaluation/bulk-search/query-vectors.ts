@@ -1,17 +1,14 @@
 import { openVectorFiles } from '../../indexer/vector-files/open-vector-files.ts';
 import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
-import { firstNonFinite } from '../../src/engine/first-non-finite.ts';
+import { firstNonFinite } from '../../src/engine/typed-arrays.ts';
 import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
 import type { EmbeddedQuery } from '../../src/search/calls/retrieve-call.ts';
 import { FvecsReader } from './fvecs.ts';
-import { regularFile } from './query-file.ts';
-import type { BulkQuery, QuerySource } from './query-source.ts';
+import { type BulkQuery, type QuerySource, regularFile } from './query-file.ts';
 
-/** Vectors that are read at once. */
 const BLOCK_ROWS = 1024;
 
-/** Rows of float32 vectors. */
 interface VectorReader {
   readonly rows: number;
   readonly dimension: number;
@@ -49,7 +46,16 @@ export async function openQueryVectors(
       );
     }
     const hashes = { ...texts?.hashes, 'query vectors': await sha256OfFile(path, signal) };
-    return new VectorSource(path, reader, texts, hashes);
+    return {
+      count: reader.rows,
+      hasRounds: texts?.hasRounds ?? false,
+      hashes,
+      read: (first, end) => readQueries((at, count) => readVectors(path, reader, at, count), texts, first, end),
+      close() {
+        reader.close();
+        texts?.close();
+      },
+    };
   } catch (error) {
     reader.close();
     throw error;
@@ -62,66 +68,43 @@ function openReader(path: string, dimension: number): VectorReader {
   return new SegmentReader(files.segments, files.dimension);
 }
 
-class VectorSource implements QuerySource {
-  readonly count: number;
-  readonly hasRounds: boolean;
-  readonly hashes: Readonly<Record<string, string>>;
-  readonly #path: string;
-  readonly #reader: VectorReader;
-  readonly #texts: QuerySource | undefined;
-
-  constructor(
-    path: string,
-    reader: VectorReader,
-    texts: QuerySource | undefined,
-    hashes: Readonly<Record<string, string>>,
-  ) {
-    this.count = reader.rows;
-    this.hasRounds = texts?.hasRounds ?? false;
-    this.hashes = hashes;
-    this.#path = path;
-    this.#reader = reader;
-    this.#texts = texts;
-  }
-
-  async *read(first: number, end: number): AsyncGenerator<readonly BulkQuery[], void> {
-    if (this.#texts === undefined) {
-      for (let at = first; at < end; at += BLOCK_ROWS) {
-        const count = Math.min(BLOCK_ROWS, end - at);
-        yield this.#vectors(at, count).map((vector, i) => ({ id: String(at + i), query: withVector('', vector) }));
-      }
-      return;
+async function* readQueries(
+  readBlock: (first: number, count: number) => Float32Array[],
+  texts: QuerySource | undefined,
+  first: number,
+  end: number,
+): AsyncGenerator<readonly BulkQuery[], void> {
+  if (texts === undefined) {
+    for (let at = first; at < end; at += BLOCK_ROWS) {
+      const vectors = readBlock(at, Math.min(BLOCK_ROWS, end - at));
+      yield vectors.map((vector, i) => ({ id: String(at + i), query: withVector('', vector) }));
     }
-    let at = first;
-    for await (const queries of this.#texts.read(first, end)) {
-      for (let start = 0; start < queries.length; start += BLOCK_ROWS) {
-        const some = queries.slice(start, start + BLOCK_ROWS);
-        const vectors = this.#vectors(at, some.length);
-        at += some.length;
-        yield some.map((each, i) => ({ ...each, query: withVector(each.query, vectors[i]!) }));
-      }
+    return;
+  }
+  let at = first;
+  for await (const queries of texts.read(first, end)) {
+    for (let start = 0; start < queries.length; start += BLOCK_ROWS) {
+      const some = queries.slice(start, start + BLOCK_ROWS);
+      const vectors = readBlock(at, some.length);
+      at += some.length;
+      yield some.map((each, i) => ({ ...each, query: withVector(each.query, vectors[i]!) }));
     }
   }
+}
 
-  close(): void {
-    this.#reader.close();
-    this.#texts?.close();
+/** Vectors of queries. They are checked here, because the engine refuses a whole batch without naming the file. */
+function readVectors(path: string, reader: VectorReader, first: number, count: number): Float32Array[] {
+  const { dimension } = reader;
+  const block = new Float32Array(count * dimension);
+  reader.read(first, count, block);
+  const bad = firstNonFinite(block);
+  if (bad >= 0) {
+    const [query, column] = [first + Math.floor(bad / dimension), bad % dimension];
+    throw new TrawlError('NON_FINITE_QUERY', `${path}: query ${query} has ${block[bad]} in column ${column}.`, {
+      details: { query, column },
+    });
   }
-
-  /** Checked here, because the engine refuses a whole batch without naming the file. */
-  #vectors(first: number, count: number): Float32Array[] {
-    const { dimension } = this.#reader;
-    const block = new Float32Array(count * dimension);
-    this.#reader.read(first, count, block);
-    const bad = firstNonFinite(block);
-    if (bad >= 0) {
-      const [query, column] = [first + Math.floor(bad / dimension), bad % dimension];
-      throw new TrawlError('NON_FINITE_QUERY', `${this.#path}: query ${query} has ${block[bad]} in column ${column}.`, {
-        details: { query, column },
-      });
-    }
-    return Array.from({ length: count }, (_, i) => block.subarray(i * dimension, (i + 1) * dimension));
-  }
+  return Array.from({ length: count }, (_, i) => block.subarray(i * dimension, (i + 1) * dimension));
 }
 
 function withVector(query: BulkQuery['query'], vector: Float32Array): EmbeddedQuery {

@@ -1,13 +1,14 @@
+import { type FileHandle, open } from 'node:fs/promises';
 import { TrawlError } from '../../src/base/errors.ts';
 import { inOrder } from '../../src/base/in-order.ts';
 import type { ResumableOutput } from '../../src/base/system/resumable-output.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { failedAt, isOfQuery, SearchFailure } from '../../src/search/calls/query-errors.ts';
-import type { Hit, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
+import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../../src/search/calls/retrieve-call.ts';
-import type { HitIds } from './hit-ids.ts';
-import { OutputStream } from './output-stream.ts';
-import type { FoundQuery, ResultEncoder } from './outputs/result-encoder.ts';
-import type { BulkQuery, QuerySource } from './query-source.ts';
+import type { FileBytes, FoundQuery, ResultEncoder } from './outputs/result-encoder.ts';
+import type { HitIds } from './passage-ids.ts';
+import type { BulkQuery, QuerySource } from './query-file.ts';
 
 /** Batches that are embedded, searched or written at a time: while one is searched, the next ones are embedded. */
 const BATCHES_AT_ONCE = 4;
@@ -21,12 +22,11 @@ export interface BulkSearch {
   /** The part of the queries that is searched. */
   readonly range: { readonly first: number; readonly end: number };
   readonly batchQueries: number;
-  /** Searches for a batch; one outcome per query. */
   readonly search: (queries: readonly RetrieveQuery[], signal: AbortSignal) => Promise<readonly QueryOutcome[]>;
   /** Absent if the encoder needs no ids. */
   readonly ids: HitIds | undefined;
   readonly output: ResumableOutput<Progress> | OutputStream;
-  /** Makes the encoder; `state` is that of an earlier run. */
+  /** Makes the encoder from its state in an earlier run. */
   readonly encoder: (state: unknown) => ResultEncoder;
   /** Time between two saves in milliseconds; 0: after every batch. A killed run loses what was found since the last save. */
   readonly saveMs: number;
@@ -34,32 +34,22 @@ export interface BulkSearch {
   readonly signal: AbortSignal;
 }
 
-/** How far an output is. */
 export interface Progress {
   /** Queries whose results are in the partial files or in the state. */
   readonly queries: number;
-  /** Queries among them that failed. */
   readonly failed: number;
-  /** State of the encoder. */
   readonly state: unknown;
 }
 
 export interface BulkProgress {
-  /** Finished queries, those of earlier runs included. */
+  /** Finished queries, of earlier runs too. */
   readonly done: number;
   readonly queries: number;
   /** Queries that earlier runs have finished. */
   readonly resumed: number;
 }
 
-export interface BulkResult {
-  readonly queries: number;
-  /** Queries that earlier runs have finished. */
-  readonly resumed: number;
-  readonly failed: number;
-  /** The error of the first query that failed in this run. */
-  readonly firstError: TrawlError | undefined;
-}
+export type BulkResult = Awaited<ReturnType<typeof runBulkSearch>>;
 
 /**
  * Searches for all queries of a range and writes the results in their order. Embedding, searching and writing overlap, in batches, so
@@ -70,7 +60,7 @@ export interface BulkResult {
  * @throws TrawlError CANCELLED with `resumable` after it was stopped, or the error of the search with the id of the first query that it
  * met; what was found is saved then. The errors of its parts.
  */
-export async function runBulkSearch(options: BulkSearch): Promise<BulkResult> {
+export async function runBulkSearch(options: BulkSearch) {
   const { source, range, batchQueries, output, signal, onProgress } = options;
   const queries = range.end - range.first;
   const resumed = output.resumed?.queries ?? 0;
@@ -80,7 +70,11 @@ export async function runBulkSearch(options: BulkSearch): Promise<BulkResult> {
     const encoder = options.encoder(output.resumed?.state);
     const progress = (): Progress => ({ queries: done, failed, state: encoder.state() });
     if (output.resumed === undefined) await output.append(encoder.begin());
-    const saving = new SavingTimes(options.saveMs);
+    let [savedAt, saveCostMs] = [performance.now(), 0];
+    const isSaveDue = (): boolean => {
+      const everyMs = options.saveMs * (encoder.pendingHits > 0 ? PENDING_FACTOR : 1);
+      return performance.now() - savedAt >= (everyMs === 0 ? 0 : Math.max(everyMs, saveCostMs / SAVE_SHARE));
+    };
     onProgress({ done, queries, resumed });
     const batches = cut(source.read(range.first + done, range.end), batchQueries);
     const found = inOrder(batches, (batch, stop) => searchBatch(batch, options, encoder, stop), {
@@ -101,32 +95,25 @@ export async function runBulkSearch(options: BulkSearch): Promise<BulkResult> {
         }
         isWhole = true;
         onProgress({ done, queries, resumed });
-        if (saving.isDue(encoder.pendingHits > 0)) await saving.time(() => output.save(progress()));
+        if (!isSaveDue()) continue;
+        const begun = performance.now();
+        await output.save(progress());
+        savedAt = performance.now();
+        saveCostMs = savedAt - begun;
       }
     } catch (error) {
       const canSave = isWhole && done > 0 && !(output instanceof OutputStream);
-      if (signal.aborted && canSave) {
-        await output.save(progress());
-        throw stopped(done, queries, error);
-      }
-      if (!(error instanceof BatchFailure)) throw error;
-      const { failure, batch } = error;
-      if (signal.aborted) throw failure.error;
-      if (canSave) await output.save(progress());
-      const next = canSave
-        ? `The same command resumes after ${done} of ${queries} queries.`
-        : 'The same command begins with the first query.';
-      const thrown = failedAt(failure, { before: done, of: queries, ids: batch.map(({ id }) => id) }, next);
-      const details = { ...thrown.details, resumable: canSave, queries: done };
-      throw new TrawlError(thrown.code, thrown.message, { details, cause: failure });
+      const isStopped = signal.aborted;
+      if (canSave && (isStopped || error instanceof BatchFailure)) await output.save(progress());
+      throw runError(error, { done, queries, isSaved: canSave, isStopped });
     }
     await output.append(encoder.end());
   }
   await output.finish({ queries, failed, state: null }, { queries, failed });
+  /** `resumed`: queries that earlier runs have finished. `firstError`: of the first query that failed in this run. */
   return { queries, resumed, failed, firstError };
 }
 
-/** A batch that cannot be searched. */
 class BatchFailure extends Error {
   readonly failure: SearchFailure;
   readonly batch: readonly BulkQuery[];
@@ -144,26 +131,22 @@ async function searchBatch(
   { needsIds }: ResultEncoder,
   signal: AbortSignal,
 ): Promise<readonly FoundQuery[]> {
-  let outcomes: readonly QueryOutcome[];
-  let lists: readonly (readonly Hit[])[];
-  let idLists: readonly (readonly string[])[];
   try {
-    outcomes = await search(
+    const outcomes = await search(
       batch.map(({ query }) => query),
       signal,
     );
-    lists = outcomes.map((outcome) => (outcome.ok ? outcome.hits : []));
-    idLists = needsIds ? await ids!.of(lists, signal) : [];
+    for (const [i, outcome] of outcomes.entries())
+      if (!outcome.ok && !isOfQuery(outcome.error)) throw new SearchFailure(outcome.error, i);
+    const lists = outcomes.map((outcome) => (outcome.ok ? outcome.hits : []));
+    const idLists = needsIds ? await ids!.of(lists, signal) : [];
+    return batch.map(({ id, round }, i) => {
+      const outcome = outcomes[i]!;
+      return { id, round, hits: lists[i]!, ids: idLists[i] ?? [], error: outcome.ok ? undefined : outcome.error };
+    });
   } catch (error) {
-    throw new BatchFailure(new SearchFailure(error), batch);
+    throw new BatchFailure(error instanceof SearchFailure ? error : new SearchFailure(error), batch);
   }
-  for (const [i, outcome] of outcomes.entries()) {
-    if (!outcome.ok && !isOfQuery(outcome.error)) throw new BatchFailure(new SearchFailure(outcome.error, i), batch);
-  }
-  return batch.map(({ id, round }, i) => {
-    const outcome = outcomes[i]!;
-    return { id, round, hits: lists[i]!, ids: idLists[i] ?? [], error: outcome.ok ? undefined : outcome.error };
-  });
 }
 
 /** Cuts a stream of queries into batches of equal length; the last one may be shorter. */
@@ -183,31 +166,60 @@ async function* cut(
   if (batch.length > 0) yield batch;
 }
 
-/** Decides when to save. */
-class SavingTimes {
-  readonly #everyMs: number;
-  #last = performance.now();
-  #costMs = 0;
-
-  constructor(everyMs: number) {
-    this.#everyMs = everyMs;
+/** The error of a run that ended early. `isSaved`: the next run begins after `done` queries. */
+function runError(
+  error: unknown,
+  { done, queries, isSaved, isStopped }: { done: number; queries: number; isSaved: boolean; isStopped: boolean },
+): unknown {
+  const details = { resumable: isSaved, queries: done };
+  if (isStopped && isSaved) {
+    const message = `Stopped after ${done} of ${queries} queries. The same command resumes there.`;
+    return new TrawlError('CANCELLED', message, { details, cause: error });
   }
-
-  isDue(hasPending: boolean): boolean {
-    if (this.#everyMs === 0) return true;
-    const since = performance.now() - this.#last;
-    return since >= Math.max(this.#everyMs * (hasPending ? PENDING_FACTOR : 1), this.#costMs / SAVE_SHARE);
-  }
-
-  async time(save: () => Promise<void>): Promise<void> {
-    const begun = performance.now();
-    await save();
-    this.#last = performance.now();
-    this.#costMs = this.#last - begun;
-  }
+  if (!(error instanceof BatchFailure)) return error;
+  const { failure, batch } = error;
+  if (isStopped) return failure.error;
+  const next = isSaved
+    ? `The same command resumes after ${done} of ${queries} queries.`
+    : 'The same command begins with the first query.';
+  const found = failedAt(failure, { before: done, of: queries, ids: batch.map(({ id }) => id) }, next);
+  return new TrawlError(found.code, found.message, { details: { ...found.details, ...details }, cause: failure });
 }
 
-function stopped(done: number, queries: number, cause: unknown): TrawlError {
-  const message = `Stopped after ${done} of ${queries} queries. The same command resumes there.`;
-  return new TrawlError('CANCELLED', message, { details: { resumable: true, queries: done }, cause });
+/** An output that is a pipe or a device: bytes are written as they come, and a killed run starts again. */
+export class OutputStream {
+  readonly resumed = undefined;
+  readonly isComplete = false;
+  readonly #path: string;
+  readonly #file: FileHandle;
+
+  private constructor(path: string, file: FileHandle) {
+    this.#path = path;
+    this.#file = file;
+  }
+
+  /** @throws TrawlError OUTPUT_NOT_WRITABLE. */
+  static async open(path: string): Promise<OutputStream> {
+    try {
+      return new OutputStream(path, await open(path, 'w'));
+    } catch (error) {
+      throw writeFailure(error, path);
+    }
+  }
+
+  async append(bytes: FileBytes): Promise<void> {
+    try {
+      for (const part of bytes) await this.#file.writeFile(part);
+    } catch (error) {
+      throw writeFailure(error, this.#path);
+    }
+  }
+
+  async save(): Promise<void> {}
+
+  async finish(): Promise<void> {}
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
 }

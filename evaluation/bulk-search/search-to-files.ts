@@ -1,16 +1,13 @@
 import { statSync } from 'node:fs';
 import { usageError } from '../../src/base/errors.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
-import { reportIfComplete } from '../../src/base/system/output-report.ts';
-import type { OutputSettings } from '../../src/base/system/output-settings.ts';
+import { type OutputSettings, reportIfComplete } from '../../src/base/system/output-report.ts';
 import { ResumableOutput } from '../../src/base/system/resumable-output.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import type { SearchSource } from '../../src/search/retriever.ts';
-import { type HitIds, RepliedIds } from './hit-ids.ts';
-import { OutputStream } from './output-stream.ts';
 import { makeEncoder, type OutputFormat } from './outputs/output-format.ts';
-import { type NamedIndex, PassageIds } from './passage-ids.ts';
-import { type BulkResult, type BulkSearch, type Progress, runBulkSearch } from './run-bulk-search.ts';
+import { type HitIds, type NamedIndex, PassageIds, REPLIED_IDS } from './passage-ids.ts';
+import { type BulkResult, type BulkSearch, OutputStream, type Progress, runBulkSearch } from './run-bulk-search.ts';
 
 /** Queries of a batch: larger ones do not make the engine faster (bench/search.md). */
 export const BATCH_QUERIES = 256;
@@ -23,17 +20,13 @@ export interface FileSearch extends Pick<BulkSearch, 'source' | 'range' | 'saveM
   readonly searched: SearchSource;
   /** The folders of the indexes, for the ids of their passages. Undefined: a server's replies have the ids. */
   readonly indexes: readonly NamedIndex[] | undefined;
-  /** Hits per query. */
   readonly k: number;
   readonly ranking: Omit<RetrieveCall, 'queries' | 'k' | 'documents' | 'signal'>;
   readonly format: OutputFormat;
   /** The file of the hits and, if wanted, the file of the scores. */
   readonly files: readonly string[];
-  /** Name of a TREC run. */
   readonly tag: string;
-  /** What decides the bytes of the output. */
   readonly settings: OutputSettings;
-  /** The URL of the server that is searched. */
   readonly server: string | undefined;
   /** Whether to begin again, whatever an earlier run has written. */
   readonly restart: boolean;
@@ -62,7 +55,7 @@ export async function searchToFiles(search: FileSearch): Promise<BulkResult & { 
   let ids: HitIds | undefined;
   let output: ResumableOutput<Progress> | OutputStream | undefined;
   try {
-    if (format !== 'npy') ids = search.indexes === undefined ? new RepliedIds() : await PassageIds.open(search.indexes);
+    if (format !== 'npy') ids = search.indexes === undefined ? REPLIED_IDS : await PassageIds.open(search.indexes);
     output = isRegular(files)
       ? await ResumableOutput.open<Progress>(files, { settings, server, restart, replaces: true })
       : await OutputStream.open(files[0]!);
@@ -88,7 +81,6 @@ export async function searchToFiles(search: FileSearch): Promise<BulkResult & { 
   }
 }
 
-/** Queries of a batch. `k`: hits of a query. */
 function batchLength(format: OutputFormat, k: number, { k: columns, ranking: { rerank } }: FileSearch): number {
   // A .npy file has all columns, also where fewer rows are found.
   const hits = Math.floor(BATCH_HITS / (format === 'npy' ? columns : k));

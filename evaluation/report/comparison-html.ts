@@ -1,7 +1,7 @@
 import { escapeHtml } from '../../src/base/escape-html.ts';
-import { formatCount } from '../../src/base/format.ts';
+import { formatChange, formatCount, formatDuration, formatNumberOf } from '../../src/base/format.ts';
+import type { ServerReport } from '../systems/ask-server.ts';
 import type { ChangedQuestion, Comparison, ComparisonReport, ShownPassage } from '../systems/comparison.ts';
-import { answeredLine, differenceRows, latencyLine, meanRows } from './comparison-cells.ts';
 import { htmlPage, htmlTable } from './html-page.ts';
 
 const STYLE = `
@@ -76,7 +76,6 @@ ${changed === null ? '' : changes(first, second, changed)}
 </section>`;
 }
 
-/** The class of a difference that chance hardly explains. */
 function tone(difference: number, p: number): string {
   if (p >= 0.05) return '';
   return difference > 0 ? 'better' : 'worse';
@@ -114,4 +113,40 @@ function item({ id, title, relevant, text }: ShownPassage): string {
   const mark = relevant ? ' class="relevant"' : '';
   const name = title === null ? escapeHtml(id) : `${escapeHtml(title)} <span>${escapeHtml(id)}</span>`;
   return `<li${mark}><strong>${name}</strong>${relevant ? ' <span>(relevant)</span>' : ''}${text ? `<br>${escapeHtml(text)}` : ''}</li>`;
+}
+
+/** Says which questions the metrics cover, if a system failed to answer some; undefined if none failed. */
+export function answeredLine({ asked, answered }: ComparisonReport): string | undefined {
+  if (answered === asked) return undefined;
+  return `All metrics are of the ${formatCount(answered)} of ${formatNumberOf(asked, 'question')} that every system answered.`;
+}
+
+export function latencyLine({ latencyMs, questionsPerSecond }: ServerReport): string {
+  if (latencyMs === null) return 'no request was answered';
+  const { p50, p95, p99 } = latencyMs;
+  return `latency p50 ${formatDuration(p50)}, p95 ${formatDuration(p95)}, p99 ${formatDuration(p99)}; ${questionsPerSecond.toFixed(1)} questions/s`;
+}
+
+/** The metrics of all systems: for each metric a row with its name and the means, in the order of the first system that has it. */
+export function meanRows({ systems }: ComparisonReport): string[][] {
+  const names = [...new Set(systems.flatMap(({ metrics }) => Object.keys(metrics)))];
+  return names.map((name) => [name, ...systems.map(({ metrics }) => metrics[name]?.toFixed(4) ?? '–')]);
+}
+
+/** The differences of two systems: one row per metric. The first cell of the head is empty, of a row the metric's name. */
+export function differenceRows({ metrics }: Pick<Comparison, 'metrics'>) {
+  const hasTrajectories = Object.values(metrics).some(({ questions }) => questions !== undefined);
+  const rows = Object.entries(metrics).map(([name, metric]) => {
+    const { difference, interval, p, better, worse, queries, questions = queries } = metric;
+    const cells: readonly [name: string, difference: string, ...others: string[]] = [
+      name,
+      formatChange(difference),
+      interval === null ? '–' : `${formatChange(interval.low)} … ${formatChange(interval.high)}`,
+      p < 0.001 ? '< 0.001' : p.toFixed(3),
+      ...[better, worse, ...(hasTrajectories ? [queries, questions] : [queries])].map(formatCount),
+    ];
+    return { metric, cells };
+  });
+  const counted = hasTrajectories ? ['trajectories', 'questions'] : ['questions'];
+  return { head: ['', 'difference', '95 % interval', 'p', 'better', 'worse', ...counted], rows };
 }

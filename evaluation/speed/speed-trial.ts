@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { availableMemory } from '../../src/base/system/memory.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { CodesWriter } from '../../src/engine/vectors/codes-writer.ts';
-import { FlatIndex } from '../../src/engine/vectors/flat-index.ts';
-import type { ShardSource } from '../../src/engine/vectors/index-source.ts';
+import { type FlatIndex, openFlatIndex } from '../../src/engine/vectors/flat-index.ts';
+import type { ShardSource } from '../../src/engine/vectors/vector-index.ts';
 import { SHORT_ROWS, type TriedIndex, trialVectors } from './trial-vectors.ts';
 
 /** Queries of a search that are tried. @internal Exported for tests. */
@@ -20,23 +20,13 @@ export interface SearchCost {
 }
 
 /** What this machine can do, from a trial of two or three seconds. */
-export interface SpeedTrial {
-  readonly dimension: number;
-  readonly threads: number;
-  readonly isa: string;
-  /** Bytes a second that all threads read from memory. */
-  readonly readBytesPerS: number;
-  /** Searches that scan the codes. */
-  readonly codes: readonly SearchCost[];
-  /** Searches that scan a prefilter; null if vectors of this dimension get none. */
-  readonly prefilter: readonly SearchCost[] | null;
-}
+export type SpeedTrial = Awaited<ReturnType<typeof trySpeed>>;
 
 /** Each search is repeated for this time, at least MIN_SEARCHES times; the fastest counts. */
 const TIME_MS = 40;
 const MIN_SEARCHES = 3;
 /** The share of the principal components that a prefilter keeps: 320 of 768, which the engine chooses for E5. */
-const COMPONENTS_SHARE = 320 / 768;
+export const COMPONENTS_SHARE = 320 / 768;
 const MAX_READ_BYTES = 2 ** 30;
 
 /**
@@ -45,44 +35,45 @@ const MAX_READ_BYTES = 2 ** 30;
  *
  * @throws TrawlError CANCELLED, OUT_OF_MEMORY, DISK_FULL or OUTPUT_NOT_WRITABLE.
  */
-export async function trySpeed(
-  kernel: Kernel,
-  { dimension, rows: searchedRows }: TriedIndex,
-  signal?: AbortSignal,
-): Promise<SpeedTrial> {
+export async function trySpeed(kernel: Kernel, { dimension, rows: searchedRows }: TriedIndex, signal?: AbortSignal) {
   const readBytes = Math.max(2 ** 26, Math.min(MAX_READ_BYTES, Math.floor(availableMemory() / 4)));
   const { readBytesPerS } = await kernel.measurePeaks(readBytes, signal);
-  const context = { kernel, signal };
   const folder = await mkdtemp(join(tmpdir(), 'trawl-trial-'));
   try {
     const { rows, queries, share } = trialVectors({ dimension, rows: searchedRows }, Math.max(...TRIED_QUERIES));
-    const short = await writeTrial(join(folder, 'short'), rows.subarray(0, SHORT_ROWS * dimension), dimension, context);
-    const long = await writeTrial(join(folder, 'long'), rows, dimension, context);
-    const cost = (shards: readonly [ShardSource, ShardSource]): Promise<SearchCost[]> =>
-      searchCosts(shards, { ...context, dimension, queries, share });
+    const trial: Trial = { kernel, dimension, queries, share, signal };
+    const short = await writeTrial(join(folder, 'short'), rows.subarray(0, SHORT_ROWS * dimension), trial);
+    const long = await writeTrial(join(folder, 'long'), rows, trial);
+    const withoutPrefilter = (shard: ShardSource): ShardSource => ({ ...shard, prefilter: undefined });
     return {
       dimension,
       threads: kernel.threads(),
       isa: kernel.isa,
+      /** Bytes a second that all threads read from memory. */
       readBytesPerS,
-      codes: await cost([withoutPrefilter(short), withoutPrefilter(long)]),
-      prefilter: long.prefilter === undefined ? null : await cost([short, long]),
+      codes: await searchCosts(withoutPrefilter(short), withoutPrefilter(long), trial),
+      /** Null if vectors of this dimension get no prefilter. */
+      prefilter: long.prefilter === undefined ? null : await searchCosts(short, long, trial),
     };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-function withoutPrefilter({ prefilter: _, ...shard }: ShardSource): ShardSource {
-  return shard;
+interface Trial {
+  readonly kernel: Kernel;
+  readonly dimension: number;
+  readonly queries: Float32Array;
+  /** The share of the rows that a search asks for. */
+  readonly share: number;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Writes a shard of the rows into files whose names begin with `path`. */
 async function writeTrial(
   path: string,
   values: Float32Array,
-  dimension: number,
-  { kernel, signal }: { readonly kernel: Kernel; readonly signal: AbortSignal | undefined },
+  { kernel, dimension, signal }: Trial,
 ): Promise<ShardSource> {
   const rows = values.length / dimension;
   const vectors = `${path}.f32`;
@@ -110,20 +101,14 @@ async function writeTrial(
  * share of its rows as a search of the whole index, or for one.
  */
 async function searchCosts(
-  shards: readonly [ShardSource, ShardSource],
-  {
-    dimension,
-    queries,
-    share,
-    kernel,
-    signal,
-  }: { dimension: number; queries: Float32Array; share: number; kernel: Kernel; signal: AbortSignal | undefined },
+  shortShard: ShardSource,
+  longShard: ShardSource,
+  { kernel, dimension, queries, share, signal }: Trial,
 ): Promise<SearchCost[]> {
-  const indexes: FlatIndex[] = [];
-  for (const shard of shards)
-    indexes.push(
-      await FlatIndex.open({ dimension, metric: 'inner-product', rows: shard.rows, shards: [shard] }, kernel),
-    );
+  const open = (shard: ShardSource): Promise<FlatIndex> =>
+    openFlatIndex({ dimension, metric: 'inner-product', rows: shard.rows, shards: [shard] }, kernel);
+  const short = await open(shortShard);
+  const long = await open(longShard);
   const fastest = async (index: FlatIndex, count: number): Promise<number> => {
     const k = Math.max(1, Math.round(share * index.rows));
     let best = Number.POSITIVE_INFINITY;
@@ -131,12 +116,11 @@ async function searchCosts(
     for (let i = 0; i < MIN_SEARCHES || performance.now() - begun < TIME_MS; i++) {
       const from = performance.now();
       const batch = { queries: queries.subarray(0, count * dimension), count, k };
-      await index.search(signal === undefined ? batch : { ...batch, signal });
+      await index.search({ ...batch, signal });
       best = Math.min(best, performance.now() - from);
     }
     return best;
   };
-  const [short, long] = indexes as [FlatIndex, FlatIndex];
   try {
     const costs: SearchCost[] = [];
     for (const count of TRIED_QUERIES) {
@@ -145,7 +129,7 @@ async function searchCosts(
     }
     return costs;
   } finally {
-    await Promise.all(indexes.map((index) => index.close()));
+    await Promise.all([short.close(), long.close()]);
   }
 }
 

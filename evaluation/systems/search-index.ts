@@ -1,17 +1,12 @@
-import { hitFields } from '../../corpus/hit-fields.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import type { FoundPassage } from '../../src/search/calls/lookup-calls.ts';
+import { hitFields } from '../../src/index/passages/document-fields.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
+import { passagesById } from '../passages-by-id.ts';
 import type { EvalQueryForm } from '../query-form.ts';
 import type { RankedPassage } from '../run.ts';
-import { ownNotes } from './own-passages.ts';
 import { type Ranking, searchQuestions } from './search-questions.ts';
-import type { Asked, SearchedSystem } from './searched-system.ts';
+import { type Asked, ownNotes, type SearchedSystem } from './searched-system.ts';
 
-/** Ids looked up at once. */
-const BATCH_IDS = 4096;
-
-/** An open index that is evaluated. */
 export interface IndexSystem {
   readonly name: string;
   /** Path or address, for messages. */
@@ -46,6 +41,17 @@ export async function searchIndex(
     signal,
   });
   const absent = await absentIds(retriever, gold, signal);
+  const notes: string[] = [];
+  const [first] = failed;
+  if (first !== undefined)
+    notes.push(
+      `${name}: ${failed.size} of ${questions.length} questions cannot be searched and are left out of the metrics. The first: ${first[0]}: ${first[1]}`,
+    );
+  const lacksGold = gold.size > 0 && absent.length === gold.size;
+  if (absent.length > 0)
+    notes.push(
+      `${absent.length} of ${gold.size} relevant passages are not in ${place}, such as ${JSON.stringify(absent[0])}: no search can find them.${lacksGold ? ' Check that the judgements use the ids of this index.' : ''}`,
+    );
   return {
     name,
     what: [`index ${place}`, ...settings].join(', '),
@@ -53,17 +59,13 @@ export async function searchIndex(
     lists,
     hasIds: true,
     hasTexts: true,
-    lacksGold: gold.size > 0 && absent.length === gold.size,
+    lacksGold,
     failed,
-    notes: [
-      ...failures(name, failed, questions.length),
-      ...unknownGold(place, gold, absent),
-      ...ownNotes(name, { foundOwn }, run.keys(), asked),
-    ],
+    notes: [...notes, ...ownNotes(name, foundOwn, run.keys(), ownId)],
   };
 }
 
-/** Adds titles and texts from an index to the passages of a run. Passages that it does not have get an empty text, and are counted. */
+/** Adds titles and texts from an index to the passages of a run. A passage that the index lacks gets an empty text, and is counted. */
 export async function addTexts(
   system: SearchedSystem,
   { retriever, place }: Pick<IndexSystem, 'retriever' | 'place'>,
@@ -72,7 +74,7 @@ export async function addTexts(
   const ids = new Set([...system.run.values()].flatMap((list) => list.map(({ id }) => id)));
   const known = new Map<string, Pick<RankedPassage, 'title' | 'text'>>();
   const unknown: string[] = [];
-  for await (const [id, passage] of passagesById(retriever, ids, signal)) {
+  for await (const [id, [passage]] of passagesById(retriever, ids, { limit: 1, signal })) {
     if (passage === undefined) {
       unknown.push(id);
       continue;
@@ -93,44 +95,16 @@ export async function addTexts(
   };
 }
 
-function failures(name: string, failed: ReadonlyMap<string, string>, questions: number): string[] {
-  const [first] = failed;
-  if (first === undefined) return [];
-  return [
-    `${name}: ${failed.size} of ${questions} questions cannot be searched and are left out of the metrics. The first: ${first[0]}: ${first[1]}`,
-  ];
-}
-
-function unknownGold(place: string, gold: ReadonlySet<string>, absent: readonly string[]): string[] {
-  if (absent.length === 0) return [];
-  const all = absent.length === gold.size ? ' Check that the judgements use the ids of this index.' : '';
-  return [
-    `${absent.length} of ${gold.size} relevant passages are not in ${place}, such as ${JSON.stringify(absent[0])}: no search can find them.${all}`,
-  ];
-}
-
 /** The ids that the index does not have; empty if it cannot look ids up. */
 async function absentIds(retriever: Retriever, ids: ReadonlySet<string>, signal: AbortSignal): Promise<string[]> {
   const absent: string[] = [];
   try {
-    for await (const [id, passage] of passagesById(retriever, ids, signal)) if (passage === undefined) absent.push(id);
+    for await (const [id, found] of passagesById(retriever, ids, { limit: 1, signal })) {
+      if (found.length === 0) absent.push(id);
+    }
   } catch (error) {
     if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
     throw error;
   }
   return absent;
-}
-
-/** The first passage with each id; undefined where the index has none. */
-async function* passagesById(
-  retriever: Retriever,
-  ids: ReadonlySet<string>,
-  signal: AbortSignal,
-): AsyncGenerator<readonly [id: string, passage: FoundPassage | undefined], void> {
-  const all = [...ids];
-  for (let start = 0; start < all.length; start += BATCH_IDS) {
-    const keys = all.slice(start, start + BATCH_IDS);
-    const { found } = await retriever.find({ by: 'id', keys, limit: 1, signal });
-    for (const [i, id] of keys.entries()) yield [id, found[i]![0]];
-  }
 }

@@ -4,8 +4,12 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
-import { compareProbes, describeSimilarities } from '../../src/encoder/identity/probe-vectors.ts';
-import { comparedFields, haveSameProbes } from '../../src/encoder/identity/same-model.ts';
+import {
+  comparedFields,
+  compareProbes,
+  describeSimilarities,
+  haveSameProbes,
+} from '../../src/encoder/identity/same-model.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import {
@@ -19,7 +23,7 @@ import type { Bm25Record, ColumnRecord } from '../../src/index/manifest/schemas.
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { vectorsRecord } from '../vectors/precomputed-vectors.ts';
 import type { Build } from './build.ts';
-import type { WorkFolder } from './keep-on-failure.ts';
+import { clearFolder, hasShards } from './build-lock.ts';
 
 /**
  * Records the settings that determine the content of an index. Builds with equal records produce equal indexes, except from pipes,
@@ -44,12 +48,10 @@ export function buildRecord(
   };
 }
 
-/** The settings in the form of the manifests. */
 export function bm25Record(settings: Bm25Settings): Bm25Record {
   return { ...settings, fields: [...settings.fields] };
 }
 
-/** The columns in the form of the manifests. */
 export function columnRecords(columns: readonly Column[]): ColumnRecord[] {
   return columns.map(({ name, type }) => ({ name, type }));
 }
@@ -64,13 +66,13 @@ export function corpusFiles(scan: CorpusScan): NonNullable<BuildRecord['corpus']
   }));
 }
 
-/** Words for two values that differ. */
+/** Puts two different values into words. */
 export type Contrast = (one: string, other: string) => string;
 
-/** For the settings of an unfinished build and those of the command. */
+/** Contrasts an unfinished build with the command. */
 const thenAndNow: Contrast = (begun, wanted) => `${begun}, now ${wanted}`;
 
-/** What the records of builds, the manifests of shards and the options of builds say alike. */
+/** The settings that are compared: the record of a build, the manifest of a shard and the options of a build all have them. */
 interface Settings {
   readonly model: ModelIdentity | null;
   readonly passageTemplate: string;
@@ -79,30 +81,21 @@ interface Settings {
   readonly columns?: readonly Column[];
   /** Null for a pipe. */
   readonly corpus: Files | null;
-  /** The vector files that are used instead of embedding. */
   readonly vectors?: object;
-  /** How the corpus is divided: number of shards, lines of the corpus, part of a shard. */
+  /** How the corpus is divided, by names for messages: `number of shards`, `lines of the corpus`. */
   readonly division: Readonly<Record<string, number>>;
 }
 
-/** The part of a shard's manifest that depends on the settings. */
-interface ShardSettings {
-  readonly model: ModelIdentity | null;
-  readonly corpus: { readonly files: Files; readonly passageTemplate: string };
-  readonly bm25?: { readonly made: Bm25Settings };
-  readonly columns?: readonly Column[];
-  readonly input?: ShardManifest['input'];
+/** The settings in the manifest of a shard. All shards of an index have the same. */
+export function settingsOfShard({ model, corpus, bm25, columns, input }: ShardManifest): Settings {
+  const { passageTemplate, files } = corpus;
+  return { model, passageTemplate, corpus: files, bm25: bm25?.made, columns, ...settingsOfInput(input) };
 }
 
-/** The settings in the manifest of a shard. All shards of an index have the same. */
-export function settingsOfShard({ model, corpus, bm25, columns, input }: ShardSettings): Settings {
+/** The settings in the field `input` of a shard's manifest. */
+export function settingsOfInput(input: ShardManifest['input']): Pick<Settings, 'reading' | 'vectors' | 'division'> {
   return {
-    model,
-    passageTemplate: corpus.passageTemplate,
     reading: input?.reading,
-    corpus: corpus.files,
-    bm25: bm25?.made,
-    columns,
     vectors: input?.vectors,
     division: input === undefined ? {} : { 'number of shards': input.shards, 'lines of the corpus': input.positions },
   };
@@ -114,12 +107,31 @@ export function settingsDiffer(begun: Settings, wanted: Settings, contrast: Cont
     ...modelDiffers(begun.model, wanted.model, contrast),
     ...valuesDiffer('passage template', begun.passageTemplate, wanted.passageTemplate, contrast),
     ...fieldsDiffer('option', begun.reading ?? {}, wanted.reading ?? {}, contrast),
-    ...bm25Differs(begun.bm25, wanted.bm25, contrast),
+    ...partDiffers('BM25', begun.bm25, wanted.bm25, ['without --bm25', 'with --bm25'], contrast),
     ...columnsDiffer(begun.columns, wanted.columns, contrast),
-    ...vectorsDiffer(begun.vectors, wanted.vectors, contrast),
+    ...partDiffers('vectors', begun.vectors, wanted.vectors, ['embedded', 'from files'], contrast),
     ...fieldsDiffer('', begun.division, wanted.division, contrast),
     ...corpusDiffers(begun.corpus, wanted.corpus, contrast),
   ];
+}
+
+export interface FinishedShard {
+  /** Name of its folder in the index. */
+  readonly name: string;
+  readonly manifest: ShardManifest;
+}
+
+/** @throws TrawlError SHARDS_DIFFER if two shards of an index were built with different settings. */
+export function checkSameSettings(folder: string, first: FinishedShard, other: FinishedShard): void {
+  const contrast: Contrast = (one, another) => `${another} here, ${one} in ${first.name}`;
+  const differences = settingsDiffer(settingsOfShard(first.manifest), settingsOfShard(other.manifest), contrast);
+  if (differences.length === 0) return;
+  throw new TrawlError(
+    'SHARDS_DIFFER',
+    `${join(folder, other.name)} was built with other settings than ${first.name}: ${differences.join('; ')}. Move the ` +
+      'wrong shard away, or build it again with the settings of the others.',
+    { details: { shard: other.name, differences } },
+  );
 }
 
 function modelDiffers(begun: ModelIdentity | null, wanted: ModelIdentity | null, contrast: Contrast): string[] {
@@ -132,13 +144,17 @@ function modelDiffers(begun: ModelIdentity | null, wanted: ModelIdentity | null,
   return [`vectors of the endpoint: other ones for its probes (similarities: ${describeSimilarities(similarities)})`];
 }
 
-function bm25Differs(begun: Bm25Settings | undefined, wanted: Bm25Settings | undefined, contrast: Contrast): string[] {
-  if (begun === undefined || wanted === undefined) {
-    const words = (settings: Bm25Settings | undefined): string =>
-      `${settings === undefined ? 'without' : 'with'} --bm25`;
-    return begun === wanted ? [] : [`BM25: ${contrast(words(begun), words(wanted))}`];
-  }
-  return fieldsDiffer('BM25', begun, wanted, contrast);
+/** Compares a part of the settings that may be absent. `absent` and `present` are its words in messages. */
+function partDiffers(
+  what: string,
+  begun: object | undefined,
+  wanted: object | undefined,
+  [absent, present]: readonly [string, string],
+  contrast: Contrast,
+): string[] {
+  if (begun !== undefined && wanted !== undefined) return fieldsDiffer(what, begun, wanted, contrast);
+  const words = (part: object | undefined): string => (part === undefined ? absent : present);
+  return wordsDiffer(what, words(begun), words(wanted), contrast);
 }
 
 /** Compares columns and their order, which is the order of their files. */
@@ -149,15 +165,7 @@ export function columnsDiffer(
 ): string[] {
   const words = (columns: readonly Column[]): string =>
     columns.map(({ name, type }) => `${name}:${type}`).join(', ') || 'none';
-  return words(begun) === words(wanted) ? [] : [`columns: ${contrast(words(begun), words(wanted))}`];
-}
-
-function vectorsDiffer(begun: object | undefined, wanted: object | undefined, contrast: Contrast): string[] {
-  if (begun === undefined || wanted === undefined) {
-    const words = (files: object | undefined): string => (files === undefined ? 'embedded' : 'from files');
-    return begun === wanted ? [] : [`vectors: ${contrast(words(begun), words(wanted))}`];
-  }
-  return fieldsDiffer('vectors', begun, wanted, contrast);
+  return wordsDiffer('columns', words(begun), words(wanted), contrast);
 }
 
 type Files = readonly Readonly<{ name: string; bytes: number; sha256: string }>[];
@@ -165,15 +173,17 @@ type Files = readonly Readonly<{ name: string; bytes: number; sha256: string }>[
 export function corpusDiffers(begun: Files | null, wanted: Files | null, contrast: Contrast = thenAndNow): string[] {
   if (begun === null || wanted === null) {
     const words = (files: Files | null): string => (files === null ? 'a pipe' : 'files');
-    return begun === wanted ? [] : [`corpus: ${contrast(words(begun), words(wanted))}`];
+    return wordsDiffer('corpus', words(begun), words(wanted), contrast);
   }
   if (begun.length !== wanted.length) {
-    return [`corpus: ${contrast(`${begun.length} files`, `${wanted.length} files`)}`];
+    return wordsDiffer('corpus', `${begun.length} files`, `${wanted.length} files`, contrast);
   }
   return begun.flatMap((file, i) => {
     const other = wanted[i]!;
-    if (file.name !== other.name) return [`corpus file ${i + 1}: ${contrast(file.name, other.name)}`];
-    if (file.bytes !== other.bytes) return [`${file.name}: ${contrast(`${file.bytes} bytes`, `${other.bytes} bytes`)}`];
+    if (file.name !== other.name) return wordsDiffer(`corpus file ${i + 1}`, file.name, other.name, contrast);
+    if (file.bytes !== other.bytes) {
+      return wordsDiffer(file.name, `${file.bytes} bytes`, `${other.bytes} bytes`, contrast);
+    }
     return file.sha256 === other.sha256 ? [] : [`${file.name}: its content differs`];
   });
 }
@@ -194,32 +204,38 @@ export function valuesDiffer(what: string, begun: unknown, wanted: unknown, cont
   return isSameJson(begun, wanted) ? [] : [`${what}: ${contrast(JSON.stringify(begun), JSON.stringify(wanted))}`];
 }
 
+function wordsDiffer(what: string, begun: string, wanted: string, contrast: Contrast): string[] {
+  return begun === wanted ? [] : [`${what}: ${contrast(begun, wanted)}`];
+}
+
 /**
  * Records a build in its folder, or accepts an unfinished build with the same settings, to be resumed.
  *
  * @param restart removes an unfinished build instead.
  * @throws TrawlError BUILD_DIFFERS if the folder has other unfinished work.
  */
-export async function claimFolder(work: WorkFolder, wanted: BuildRecord, restart: boolean): Promise<void> {
-  const { folder } = work;
+export async function claimFolder(folder: string, wanted: BuildRecord, restart: boolean): Promise<void> {
   const path = join(folder, BUILD_FILE);
   const begun = readRecord(BuildRecord, path);
-  // There is nothing to resume: no build was begun, it is to be removed, or it read a pipe, which cannot be read again.
-  if (restart || begun === undefined || (begun?.corpus === null && wanted.corpus === null)) {
-    await work.clear();
-  } else {
-    const isUpdate = begun === null && readRecord(UpdateRecord, path) !== null;
-    const differences =
-      begun !== null
-        ? settingsDiffer(ofRecord(begun), ofRecord(wanted))
-        : [isUpdate ? 'it is an update of the index' : `${BUILD_FILE} cannot be read`];
+  if (!restart && begun === undefined && hasShards(folder)) {
+    throw buildDiffers(folder, ['its shards were built by jobs (--shard i/n)']);
+  }
+  // A build from a pipe is not resumed, because the pipe cannot be read again.
+  const isPipe = begun?.corpus === null && wanted.corpus === null;
+  if (!restart && begun !== undefined && !isPipe) {
+    if (begun === null) {
+      const isUpdate = readRecord(UpdateRecord, path) !== null;
+      throw buildDiffers(folder, [isUpdate ? 'it is an update of the index' : `${BUILD_FILE} cannot be read`]);
+    }
+    const differences = settingsDiffer(settingsOfRecord(begun), settingsOfRecord(wanted));
     if (differences.length > 0) throw buildDiffers(folder, differences);
     return;
   }
+  await clearFolder(folder);
   await writeJsonDurably(path, wanted);
 }
 
-function ofRecord(record: BuildRecord): Settings {
+function settingsOfRecord(record: BuildRecord): Settings {
   return { ...record, division: { 'number of shards': record.shards } };
 }
 

@@ -1,127 +1,101 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import type { FileLock } from '../../src/base/system/file-lock.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
+import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
-import { checkSpaceForPassages, checkSpaceForVectors } from '../expected-size.ts';
-import { PASSAGES_FILE } from '../index-files.ts';
+import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { lacksTitles, noTitlesInShard } from '../lexical/check-titles.ts';
 import { cutSegments } from '../vector-files/vector-file-set.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { type PrecomputedVectors, vectorsInput } from '../vectors/precomputed-vectors.ts';
-import { Build, type BuildOptions, scanFiles, type WorkSummary } from './build.ts';
+import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from './build.ts';
+import { lockBuild, removeWorkingFiles } from './build-lock.ts';
 import {
   buildDiffers,
   buildRecord,
   claimFolder,
   fieldsDiffer,
   settingsDiffer,
+  settingsOfInput,
   settingsOfShard,
 } from './build-settings.ts';
-import { buildShards } from './build-shards.ts';
-import { JobFolder } from './job-folder.ts';
-import { checkedDuplicates } from './join-shards.ts';
-import { keepOnFailure } from './keep-on-failure.ts';
-import {
-  cutPositions,
-  isComplete,
-  type PlannedShard,
-  type ShardInput,
-  type StoredShard,
-  shardInput,
-  storedPassages,
-} from './planned-shard.ts';
-import { type CorpusFileRecord, fileRecords, storePassages } from './store-passages.ts';
+import { buildShards, plannedShards } from './build-shards.ts';
+import { repeatedIds } from './join-shards.ts';
+import { keepOnFailure, type WorkFolder } from './keep-on-failure.ts';
+import { OutputFolder } from './output-folder.ts';
+import { isComplete, type PlannedShard, type ShardInput, type StoredShard } from './planned-shard.ts';
+import { fileRecords } from './store-passages.ts';
+
+/** The shard that a job builds: its number from 0, and the number of shards of the index. */
+export interface JobShard {
+  readonly index: number;
+  readonly of: number;
+}
 
 export interface JobSummary extends WorkSummary {
   readonly manifest: ShardManifest;
-  /** Whether the shard was already complete. */
   readonly wasComplete: boolean;
   /** Complete shards of the index in its folder on this machine. */
   readonly complete: number;
-  /** Number of shards of the index. */
   readonly shards: number;
 }
 
 /**
  * Builds one shard of an index that several jobs build. Each job reads the whole corpus for its checksum and stores its own
- * part. `joinShards` then joins the shards to an index.
+ * part. `joinShards` then joins the shards into an index.
  *
  * @throws TrawlError as `buildIndex`.
  */
-export async function buildShardJob(
-  options: BuildOptions & { readonly shard: { readonly index: number; readonly of: number } },
-): Promise<JobSummary> {
+export async function buildShardJob(options: BuildOptions & { readonly shard: JobShard }): Promise<JobSummary> {
   const { index, of: shards } = options.shard;
-  const build = new Build(options);
-  const job = await JobFolder.prepare(build, options.shard);
+  const build = resolveBuild(options);
+  const { vectors, restart, clock } = build;
+  const output = await OutputFolder.prepare(build, 'shared');
+  const job = await prepareJob(output, index);
   return keepOnFailure(job, async () => {
     const scan = await scanFiles(build);
-    if (scan === undefined) throw pipedCorpus();
-    if (build.vectors !== undefined) checkEveryLine(build.vectors, scan.positions);
-    const place: PlannedShard = { ...cutPositions(scan.positions, shards)[index]!, folder: job.folder };
-    const input = shardInput(build, scan, place, shards);
-    // Shards with different vector files must not be joined.
-    if (build.vectors !== undefined) input.vectors = vectorsInput(build.vectors);
-    if (isComplete(place) && !build.restart) {
-      const manifest = readShardManifest(job.folder);
-      checkSameShard(job.folder, manifest, build, { files: fileRecords(scan), input });
-      await job.finish();
-      return {
-        ...NOTHING_DONE,
-        ...progressOf(job, shards),
-        manifest,
-        resumedRows: manifest.rows,
-        stageMs: build.clock.stop(),
-      };
+    if (scan === undefined) {
+      throw new TrawlError('USAGE', 'A corpus from a pipe cannot be divided into shards. Write it to a file.');
     }
-    await claimFolder(job, buildRecord(build, shards, scan), build.restart);
-    await checkSpaceForPassages(job, build, scan, [place]);
-    const corpusFiles = await storePassages(build, [place], scan);
-    const { rows, skippedExamples, rowsWithoutId } = storedPassages(job.folder)!;
-    const shard: StoredShard = { ...place, rows, firstRow: place.first, input };
-    await checkPassages(build, shard, scan);
-    await checkSpaceForVectors(job, build, [shard]);
-    const { manifests, tokens, resumedRows } = await buildShards(build, [shard], {
-      corpusFiles,
-      rows,
-      rowsDone: 0,
-      shards,
-    });
-    await job.finish();
-    return {
-      ...progressOf(job, shards),
-      manifest: manifests[0]!,
-      wasComplete: false,
-      tokens,
-      resumedRows,
-      skippedExamples,
-      passagesWithoutId: rowsWithoutId,
-      stageMs: build.clock.stop(),
-    };
+    if (vectors !== undefined) checkEveryLine(vectors, scan.positions);
+    const planned = plannedShards(build, output.folder, shards, scan);
+    // The manifest names the vector files, because shards with different ones must not be joined.
+    const input = { ...planned[index]!.input!, vectors: vectors && vectorsInput(vectors) };
+    const place = { ...planned[index]!, input };
+    const wasComplete = isComplete(place) && !restart;
+    let made: Omit<JobSummary, 'folder' | 'complete' | 'shards' | 'wasComplete' | 'stageMs'>;
+    if (wasComplete) {
+      const manifest = readShardManifest(job.folder);
+      checkSameShard(manifest, build, scan, place);
+      made = { manifest, tokens: 0, resumedRows: manifest.rows, skippedExamples: [], passagesWithoutId: 0 };
+    } else {
+      await claimFolder(job.folder, buildRecord(build, shards, scan), restart);
+      const plan = { scan, places: [place], shards, firstRow: place.first };
+      const check = ([shard]: readonly StoredShard[]): Promise<void> => checkPassages(build, shard!, scan);
+      const { manifests, rows: _, ...counts } = await buildShards(build, job, plan, check);
+      made = { manifest: manifests[0]!, ...counts };
+    }
+    job.finish();
+    const complete = planned.filter(isComplete).length;
+    return { folder: job.folder, complete, shards, wasComplete, ...made, stageMs: clock.stop() };
   });
 }
 
-const NOTHING_DONE = { wasComplete: true, tokens: 0, skippedExamples: [], passagesWithoutId: 0 } as const;
-
-function progressOf(job: JobFolder, shards: number): Pick<JobSummary, 'folder' | 'complete' | 'shards'> {
-  return { folder: job.folder, complete: job.countComplete(), shards };
-}
-
-function pipedCorpus(): TrawlError {
-  return new TrawlError('USAGE', 'A corpus from a pipe cannot be divided into shards. Write it to a file.');
-}
-
 /** Checks the stored passages before embedding, which may take days. */
-async function checkPassages(build: Build, shard: StoredShard, scan: CorpusScan): Promise<void> {
+async function checkPassages(build: Build, shard: StoredShard, { positions }: CorpusScan): Promise<void> {
   const { vectors, signal } = build;
   const files = [join(shard.folder, PASSAGES_FILE)];
   if (lacksTitles(build.bm25, files, signal)) build.onNote(noTitlesInShard(shard.folder));
-  if (build.uniqueIds) checkedDuplicates(files, build);
+  if (build.uniqueIds) repeatedIds(files, true, { signal });
   if (vectors === undefined) return;
   const linesWithoutPassage = shard.end - shard.first - shard.rows;
-  checkEveryLine(vectors, scan.positions - linesWithoutPassage);
-  await checkVectors(partOf(vectors, shard), [{ ...shard, firstRow: 0 }], build);
+  checkEveryLine(vectors, positions - linesWithoutPassage);
+  await checkVectors(vectorsOfShard(vectors, shard), [{ ...shard, firstRow: 0 }], build);
 }
 
 /** A job knows only its own passages. It can find its first vector only if every line of the corpus is a passage. */
@@ -135,7 +109,7 @@ function checkEveryLine(vectors: PrecomputedVectors, lines: number): void {
   );
 }
 
-function partOf(vectors: PrecomputedVectors, { first, end }: PlannedShard): PrecomputedVectors {
+function vectorsOfShard(vectors: PrecomputedVectors, { first, end }: PlannedShard): PrecomputedVectors {
   const { set } = vectors;
   const segments = cutSegments(set, first, end - first);
   return { ...vectors, set: { ...set, segments, rows: end - first, ids: set.ids?.slice(first, end) } };
@@ -143,22 +117,56 @@ function partOf(vectors: PrecomputedVectors, { first, end }: PlannedShard): Prec
 
 /** @throws TrawlError BUILD_DIFFERS if the complete shard was built with other settings. */
 function checkSameShard(
-  folder: string,
   shard: ShardManifest,
   { space, passageTemplate, bm25, columns }: Build,
-  { files, input }: { readonly files: readonly CorpusFileRecord[]; readonly input: ShardInput },
+  scan: CorpusScan,
+  { folder, input }: PlannedShard,
 ): void {
-  const wanted = settingsOfShard({
-    model: space?.model ?? null,
-    corpus: { files, passageTemplate },
-    bm25: bm25 && { made: bm25 },
-    columns,
-    input,
-  });
+  const model = space?.model ?? null;
+  const wanted = { model, passageTemplate, corpus: fileRecords(scan), bm25, columns, ...settingsOfInput(input) };
   const part = (of: ShardInput | undefined): object => ({ first: of?.first, end: of?.end });
   const differences = [
     ...settingsDiffer(settingsOfShard(shard), wanted),
     ...fieldsDiffer('part', part(shard.input), part(input)),
   ];
   if (differences.length > 0) throw buildDiffers(folder, differences);
+}
+
+/**
+ * The folder of a shard that a job builds. The jobs of an index share the lock of `<out>.partial`.
+ *
+ * @throws TrawlError BUILD_DIFFERS if the output folder has a build without --shard; BUILD_LOCKED, OUTPUT_NOT_WRITABLE.
+ */
+async function prepareJob(output: OutputFolder, index: number): Promise<WorkFolder & { finish(): void }> {
+  const folder = join(output.folder, shardFolderName(index));
+  let lock: FileLock;
+  try {
+    if (existsSync(join(output.folder, BUILD_FILE))) {
+      throw buildDiffers(output.folder, ['it is a build without --shard']);
+    }
+    await mkdir(folder, { recursive: true });
+    lock = lockBuild(folder, 'exclusive');
+  } catch (error) {
+    output.release();
+    throw writeFailure(error, output.final);
+  }
+  const release = (): void => {
+    lock.release();
+    output.release();
+  };
+  return {
+    folder,
+    final: output.final,
+    release,
+    /** Removes the build's working files from the folder of the complete shard and unlocks it. */
+    finish() {
+      removeWorkingFiles(folder);
+      release();
+    },
+    async discard() {
+      await rm(folder, { recursive: true, force: true });
+      lock.release();
+      await output.discardIfEmpty();
+    },
+  };
 }

@@ -5,39 +5,33 @@ import { syncFolder } from '../../src/base/system/durable-file.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
-import { CHECKPOINT_FILE, PASSAGES_RECORD_FILE } from '../../src/index/manifest/build-records.ts';
-import { generationOf } from '../../src/index/manifest/generation.ts';
-import { versionFor } from '../../src/index/manifest/index-manifest.ts';
-import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
-import { SHARD_MANIFEST_VERSIONS, type ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
-import type { VectorSpace } from '../../src/index/manifest/vector-space.ts';
+import { generationOf, type VectorSpace } from '../../src/index/manifest/index-manifest.ts';
+import { type CorpusRecord, manifestVersion } from '../../src/index/manifest/schemas.ts';
+import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { writeShardManifest } from '../../src/index/manifest/write-manifest.ts';
 import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { makeColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { makeLexical } from '../lexical/make-lexical.ts';
+import { SHARD_RECORDS } from './build-lock.ts';
 import type { WrittenShardVectors } from './shard-vectors.ts';
 
 /** A shard whose passages and vectors are on the disk. */
-export interface WrittenRows {
+interface WrittenRows {
   readonly rows: number;
-  /** Undefined, as `vectors`, for a shard without vectors. */
+  /** Undefined for a shard without vectors, as is `vectors`. */
   readonly space: VectorSpace | undefined;
   readonly vectors: WrittenShardVectors | undefined;
-  /** Content hash of the passage file. */
   readonly passagesSha256: string;
   readonly corpus: Omit<CorpusRecord, 'duplicateIds'>;
   readonly input?: ShardManifest['input'];
 }
 
-/** What is made of the passages of a shard. */
+/** What `completeShard` makes from the passages of a shard, and how. */
 export interface MadeOfPassages {
-  /** Settings of the inverted indexes. Undefined: none are made. */
   readonly bm25?: Bm25Settings;
-  /** The columns for filters. */
   readonly columns: readonly Column[];
   readonly kernel?: Kernel;
-  /** As in `MakeLexicalOptions`. */
   readonly onRows?: (rows: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -60,7 +54,7 @@ export async function completeShard(
   const { model, metric, dimension } = space ?? NO_SPACE;
   const manifest: ShardManifest = {
     format: 'trawl-shard',
-    version: SHARD_MANIFEST_VERSIONS[versionFor(model)],
+    version: manifestVersion(model),
     generation: generationOf([rows, dimension, metric, model, passageTemplate, passagesSha256, written.sha256]),
     rows,
     dimension,
@@ -78,11 +72,7 @@ export async function completeShard(
   };
   await syncFolder(folder);
   await writeShardManifest(folder, manifest);
-  await removeBuildRecords(folder);
+  // Only an unfinished shard needs them. A job still holds the lock.
+  for (const name of SHARD_RECORDS) await rm(join(folder, name), { force: true });
   return manifest;
-}
-
-/** Removes the records that only an unfinished shard needs. */
-export async function removeBuildRecords(folder: string): Promise<void> {
-  for (const name of [CHECKPOINT_FILE, PASSAGES_RECORD_FILE]) await rm(join(folder, name), { force: true });
 }

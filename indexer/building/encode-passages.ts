@@ -12,11 +12,10 @@ import type { PassageFile } from '../../src/index/passages/passage-file.ts';
  * even if the encoder's vectors depend on the batch.
  */
 export const BATCH_PASSAGES = 256;
-/** Enough to keep all workers busy while a batch is written; bounds memory. An encoder behind HTTP may want more. */
+/** Enough calls to keep all workers busy while a batch is written, and few enough to bound memory. An encoder behind HTTP may want more. */
 const BATCHES_IN_FLIGHT = 4;
 
 export interface EncodedBatch {
-  /** Row-major. */
   readonly vectors: Float32Array;
   readonly tokens: number;
   readonly truncatedPassages: number;
@@ -24,15 +23,14 @@ export interface EncodedBatch {
 
 /** The passages that are embedded, by their place from 0. */
 export interface EncodedPassages {
-  /** The texts of `count` passages. */
   readonly texts: (first: number, count: number) => readonly string[] | Promise<readonly string[]>;
-  /** Where the passage at a place is, for messages: its row in the index and, where it is known, its line in the corpus. */
+  /** Where the passage at a place is, for messages: its row (of a build, in its shard) and, if it is known, its line in the corpus. */
   readonly whereIs: (place: number) => { readonly row: number; readonly line?: number };
 }
 
 /**
  * Embeds the passages from place `from`, a multiple of BATCH_PASSAGES, up to `rows`, and yields the batches in their order. After an
- * abort it still yields the oldest running batch; the others are dropped.
+ * abort, the oldest running batch is still yielded; the others are dropped.
  *
  * @throws TrawlError ENCODING_FAILED with the row; CANCELLED.
  */
@@ -44,45 +42,42 @@ export async function* encodePassages(
 ): AsyncGenerator<EncodedBatch, void> {
   const encode = async (first: number, stop: AbortSignal): Promise<EncodedBatch> => {
     const texts = await passages.texts(first, Math.min(BATCH_PASSAGES, rows - first));
-    return checked(passages, first, await encoder.encode(texts, { inputType: 'passage', signal: stop }));
+    return encodedBatch(passages, first, await encoder.encode(texts, { inputType: 'passage', signal: stop }));
   };
   const atOnce = Math.max(BATCHES_IN_FLIGHT, encoder.busyCalls?.(BATCH_PASSAGES) ?? 0);
-  for await (const batch of inOrder(batchStarts(from, rows), encode, { atOnce, signal, finishesOldest: true })) {
+  const starts = Array.from({ length: Math.ceil((rows - from) / BATCH_PASSAGES) }, (_, i) => from + i * BATCH_PASSAGES);
+  for await (const batch of inOrder(starts, encode, { atOnce, signal, finishesOldest: true })) {
     yield batch;
     throwIfCancelled(signal);
   }
 }
 
-/** The stored passages of a build, as a template makes their texts. */
+/** The stored passages of a shard, with the texts that a template makes of them. */
 export function storedTexts(passages: PassageFile, template: PassageTemplate): EncodedPassages {
   return {
-    texts: (first, count) => passages.range(first, count).map((document) => template(parseRow(document))),
+    texts: (first, count) => passages.range(first, count).map((document) => template(storedRow(document))),
     whereIs: (row) => ({ row, line: passages.line(row) }),
   };
 }
 
-function* batchStarts(from: number, rows: number): Generator<number, void> {
-  for (let first = from; first < rows; first += BATCH_PASSAGES) yield first;
-}
-
-function checked(passages: EncodedPassages, first: number, result: EncodeResult): EncodedBatch {
-  const { vectors, outcomes } = result;
+/** @throws TrawlError the error of the first passage that could not be embedded, with its place. */
+function encodedBatch(passages: EncodedPassages, first: number, result: EncodeResult): EncodedBatch {
   let truncatedPassages = 0;
-  for (const [i, outcome] of outcomes.entries()) {
-    if (!outcome.ok) throw failedPassage(passages.whereIs(first + i), outcome.error);
+  for (const [i, outcome] of result.outcomes.entries()) {
+    if (!outcome.ok) {
+      const { error } = outcome;
+      const place = passages.whereIs(first + i);
+      const line = place.line === undefined ? '' : ` (line ${place.line})`;
+      const message = `The passage of row ${place.row}${line} could not be embedded: ${error.message}`;
+      throw new TrawlError(error.code, message, { details: { ...error.details, ...place }, cause: error });
+    }
     if (outcome.truncated) truncatedPassages++;
   }
-  return { vectors, tokens: tokensOf(result), truncatedPassages };
+  return { vectors: result.vectors, tokens: tokensOf(result), truncatedPassages };
 }
 
-function failedPassage(place: { readonly row: number; readonly line?: number }, error: TrawlError): TrawlError {
-  const line = place.line === undefined ? '' : ` (line ${place.line})`;
-  const message = `The passage of row ${place.row}${line} could not be embedded: ${error.message}`;
-  return new TrawlError(error.code, message, { details: { ...error.details, ...place }, cause: error });
-}
-
-/** Parses a stored document. Integers beyond 2^53 stay exact. */
-function parseRow(document: string): PassageRow {
+/** The corpus row of a stored document. Integers beyond 2^53 stay exact. */
+export function storedRow(document: string): PassageRow {
   const parsed = parseJson(document);
   if (!parsed.ok) throw bug(`a stored document does not parse: ${parsed.reason}`);
   return parsed.value as PassageRow;

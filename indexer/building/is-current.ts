@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
+import { type CorpusFile, listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
@@ -9,6 +9,7 @@ import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { isOfOneCorpus } from '../update/last-reading.ts';
 import { type BuildOptions, readingRecord } from './build.ts';
 import { columnsDiffer } from './build-settings.ts';
 
@@ -16,10 +17,7 @@ import { columnsDiffer } from './build-settings.ts';
 export type WantedIndex = Pick<
   BuildOptions,
   'corpus' | 'corpusOptions' | 'uniqueIds' | 'passageTemplate' | 'bm25' | 'columns'
-> & {
-  /** Undefined for an index without vectors. */
-  readonly encoder: Pick<TextEncoder, 'identity'> | undefined;
-};
+> & { readonly encoder: Pick<TextEncoder, 'identity'> | undefined };
 
 /** Returns the manifest of the index in `folder` if a build of `wanted` would produce the same index, else undefined. */
 export async function currentIndex(folder: string, wanted: WantedIndex): Promise<IndexManifest | undefined> {
@@ -39,12 +37,10 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   if (!isSameModel(recorded.model, wanted.encoder?.identity ?? null)) return false;
   if (!isSameJson(recorded.bm25?.made, wanted.bm25)) return false;
   if (columnsDiffer(recorded.columns, wanted.columns).length > 0) return false;
-  // The build would fail with an error message.
+  // In the next two cases a build would fail, and its message says why.
   if (recorded.corpus.skippedLines > 0 && wanted.corpusOptions.skipBadLines !== true) return false;
   if (recorded.corpus.duplicateIds > 0 && wanted.uniqueIds) return false;
-  // After `--append` or `trawl remove`, the index does not correspond to a corpus.
-  if (recorded.lastUpdate === undefined ? recorded.tombstones !== null : recorded.lastUpdate.kind !== 'update')
-    return false;
+  if (!isOfOneCorpus(recorded)) return false;
   const files = listCorpusFiles(wanted.corpus, wanted.corpusOptions.format);
   if (files.length !== recorded.corpus.files.length) return false;
   for (const [i, file] of files.entries()) {
@@ -55,24 +51,23 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   // The rows of an updated index are not in corpus order, but its manifest records the reading options.
   const reading = recorded.lastUpdate?.reading;
   if (reading != null) return isSameJson(reading, readingRecord(wanted.corpusOptions));
-  return hasSameFirstPassages(directory, wanted);
+  return hasSameFirstPassages(directory, files, wanted.corpusOptions);
 }
 
-/**
- * Whether the corpus was read with the same options (TSV layout, type of ids), by the first passage of each file.
- */
+/** Whether the corpus was read with the same options (TSV layout, type of ids), by the first passage of each file. */
 async function hasSameFirstPassages(
   directory: IndexDirectory,
-  { corpus, corpusOptions }: WantedIndex,
+  files: readonly CorpusFile[],
+  options: CorpusOptions,
 ): Promise<boolean> {
   const store = await SqlitePassageStore.open(directory.passages);
   try {
     let row = 0;
-    for (const [i, { path }] of listCorpusFiles(corpus, corpusOptions.format).entries()) {
+    for (const [i, { path }] of files.entries()) {
       const { passages } = directory.manifest.corpus.files[i]!;
       if (passages > 0) {
         const [stored] = await store.getMany(Float64Array.of(row));
-        if (stored !== (await firstDocument(path, corpusOptions))) return false;
+        if (stored !== (await firstDocument(path, options))) return false;
       }
       row += passages;
     }

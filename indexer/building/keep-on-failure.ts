@@ -9,13 +9,9 @@ import { SHARD_MANIFEST_FILE } from '../../src/index/manifest/shard-manifest.ts'
 /** The folder that a build, a job or an update writes to. This process has locked it. */
 export interface WorkFolder {
   readonly folder: string;
-  /** Final path of the index. */
   readonly final: string;
-  /** Removes the files of earlier runs. The folder stays locked. */
-  clear(): Promise<void>;
   /** Unlocks the folder and keeps its files. */
   release(): void;
-  /** Removes the folder and unlocks it. */
   discard(): Promise<void>;
 }
 
@@ -40,9 +36,9 @@ async function endFailed(work: WorkFolder, failure: unknown): Promise<unknown> {
     work.release();
     return failure;
   }
-  const hasCostlyWork = holds(folder, [CHECKPOINT_FILE, SHARD_MANIFEST_FILE, INDEX_MANIFEST_FILE]);
+  const hasCostlyWork = hasAny(folder, [CHECKPOINT_FILE, SHARD_MANIFEST_FILE, INDEX_MANIFEST_FILE]);
   const isInputWrong = failure instanceof TrawlError && isInputError(failure);
-  const isKept = hasCostlyWork || (!isInputWrong && holds(folder, [PASSAGES_RECORD_FILE, CHANGES_FILE]));
+  const isKept = hasCostlyWork || (!isInputWrong && hasAny(folder, [PASSAGES_RECORD_FILE, CHANGES_FILE]));
   if (isKept) work.release();
   else await work.discard();
   if (!(failure instanceof TrawlError)) return failure;
@@ -63,7 +59,7 @@ async function endFailed(work: WorkFolder, failure: unknown): Promise<unknown> {
   );
 }
 
-/** Whether the inputs must change before the command can succeed. A non-finite value without a path is the encoder's. */
+/** Whether the inputs must change before the command can succeed. A non-finite value without a path comes from the encoder. */
 function isInputError({ code, details }: TrawlError): boolean {
   return (
     /^(CORPUS|TEMPLATE|VECTORS|PICKLE)_|^USAGE$/.test(code) ||
@@ -72,7 +68,7 @@ function isInputError({ code, details }: TrawlError): boolean {
 }
 
 /** Whether the folder, or a subfolder, has one of the files. */
-function holds(folder: string, names: readonly string[]): boolean {
+function hasAny(folder: string, names: readonly string[]): boolean {
   if (names.some((name) => existsSync(join(folder, name)))) return true;
   try {
     return readdirSync(folder, { withFileTypes: true })

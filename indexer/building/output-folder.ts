@@ -1,19 +1,22 @@
-import { existsSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import { syncFolder } from '../../src/base/system/durable-file.ts';
-import type { LockMode } from '../../src/base/system/file-lock.ts';
+import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import type { FileLock, LockMode } from '../../src/base/system/file-lock.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
-import { BUILD_FILE } from '../../src/index/manifest/build-records.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { Build } from './build.ts';
-import { BuildLock, clearFolder, LOCK_FILES, removeLockFiles } from './build-lock.ts';
+import { LOCK_FILES, lockBuild, removeWorkingFiles } from './build-lock.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
-import { moveAside, removeReplaced, replacedIndex, restoreReplaced } from './replaced-index.ts';
 
-/** What `Build` says about the output, or a merge, which reads no files. */
-type OutputOptions = Pick<Build, 'out' | 'overwrite'> & Partial<Pick<Build, 'files' | 'vectors'>>;
+/** Contains the name of the replaced index's folder. The file is in the new index, before and after its rename. */
+const REPLACED_FILE = 'replaced.json';
+
+/** What the folder needs to know of a `Build`. A merge reads no files, so it has no `corpus` and no `vectors`. */
+type OutputOptions = Pick<Build, 'out' | 'overwrite'> & Partial<Pick<Build, 'corpus' | 'vectors'>>;
 
 /**
  * The folder `<out>.partial`. An index is built there, and the folder is renamed to `<out>` once it is complete, so `<out>`
@@ -24,7 +27,7 @@ export class OutputFolder implements WorkFolder {
   readonly final: string;
   /** Absolute path of `<out>.partial`. */
   readonly folder: string;
-  #lock: BuildLock | undefined;
+  #lock: FileLock | undefined;
 
   private constructor(out: string) {
     this.final = resolve(out);
@@ -39,16 +42,16 @@ export class OutputFolder implements WorkFolder {
    * created.
    */
   static async prepare(
-    { out, overwrite, files = [], vectors }: OutputOptions,
+    { out, overwrite, corpus, vectors }: OutputOptions,
     mode: LockMode = 'exclusive',
   ): Promise<OutputFolder> {
     const output = new OutputFolder(out);
-    checkOutside(output, [...files, ...(vectors?.set.files ?? [])]);
+    checkOutside(output, [...(corpus?.files ?? []), ...(vectors?.set.files ?? [])]);
     try {
       await output.#recover();
       output.#checkReplaceable(overwrite);
       await makeFolder(output.folder);
-      output.#lock = BuildLock.acquire(output.folder, mode);
+      output.#lock = lockBuild(output.folder, mode);
       await syncFolder(dirname(output.folder));
     } catch (error) {
       output.release();
@@ -58,17 +61,14 @@ export class OutputFolder implements WorkFolder {
   }
 
   /**
-   * Creates and locks the folder for a change of an index, which must exist. Follows a link to the index: new shards are moved
-   * into it by rename, which needs the same file system.
+   * Creates and locks the folder for a change of an index. Follows a link to the index: new shards are moved into it by rename,
+   * which needs the same file system.
    *
-   * @throws TrawlError as `prepare`, but never USAGE or INDEX_EXISTS.
+   * @throws TrawlError as `prepare`, but never USAGE or INDEX_EXISTS; INDEX_NOT_FOUND.
    */
-  static prepareChange(index: string): Promise<OutputFolder> {
+  static async prepareChange(index: string): Promise<OutputFolder> {
+    readIndexManifest(index);
     return OutputFolder.prepare({ out: realpathSync(index), overwrite: true });
-  }
-
-  clear(): Promise<void> {
-    return clearFolder(this.folder);
   }
 
   /** Renames the complete folder to `final`. A server that has the old index open keeps reading it. */
@@ -104,7 +104,7 @@ export class OutputFolder implements WorkFolder {
     this.release();
     try {
       if (readdirSync(this.folder).some((name) => !LOCK_FILES.includes(name))) return;
-      this.#lock = BuildLock.acquire(this.folder, 'exclusive');
+      this.#lock = lockBuild(this.folder, 'exclusive');
     } catch {
       return;
     }
@@ -130,7 +130,7 @@ export class OutputFolder implements WorkFolder {
   async #recover(): Promise<void> {
     if (!existsSync(this.final) && replacedIndex(this.final, this.folder) !== undefined) {
       // Fails while another process is between the two renames of `publish`.
-      const lock = BuildLock.acquire(this.folder, 'exclusive');
+      const lock = lockBuild(this.folder, 'exclusive');
       try {
         await restoreReplaced(this.final, this.folder);
       } finally {
@@ -142,6 +142,44 @@ export class OutputFolder implements WorkFolder {
       await removeReplaced(this.final);
     }
   }
+}
+
+/**
+ * Renames the index at `final`, so that the folder `next` can take its name. First records the new, random name in `next`:
+ * only a folder named in a record is ever restored or removed.
+ */
+async function moveAside(final: string, next: string): Promise<void> {
+  const name = `${basename(final)}.replaced-${randomBytes(8).toString('hex')}`;
+  await writeJsonDurably(join(next, REPLACED_FILE), { format: 'trawl-replaced', version: 1, name });
+  await rename(final, join(dirname(final), name));
+}
+
+/** Undoes `moveAside`, if the process failed or was killed before `next` was renamed to `final`. */
+async function restoreReplaced(final: string, next: string): Promise<void> {
+  const aside = replacedIndex(final, next);
+  if (aside !== undefined && !existsSync(final)) await rename(aside, final);
+}
+
+/** Removes the index that the one at `final` replaced, and its record. If the old index was a link, removes only the link. */
+async function removeReplaced(final: string): Promise<void> {
+  const aside = replacedIndex(final, final);
+  if (aside !== undefined) await rm(aside, { recursive: true, force: true });
+  await rm(join(final, REPLACED_FILE), { force: true });
+}
+
+/** The folder that the record in `holder` names; undefined if there is no record, or no such folder. */
+function replacedIndex(final: string, holder: string): string | undefined {
+  let record: { readonly name?: unknown };
+  try {
+    record = JSON.parse(readFileSync(join(holder, REPLACED_FILE), 'utf8')) as { name?: unknown };
+  } catch {
+    return undefined;
+  }
+  const name = String(record?.name);
+  const [prefix, suffix] = [`${basename(final)}.replaced-`, name.slice(-16)];
+  if (name !== prefix + suffix || !/^[0-9a-f]{16}$/.test(suffix)) return undefined;
+  const path = join(dirname(final), name);
+  return lstatSync(path, { throwIfNoEntry: false }) === undefined ? undefined : path;
 }
 
 /** @throws TrawlError USAGE for a file in a folder that the build removes: the replaced index and `<out>.partial`. */
@@ -169,12 +207,6 @@ function realOrItself(path: string): string {
   } catch {
     return path;
   }
-}
-
-/** Removes the files that a build needs and an index does not. */
-function removeWorkingFiles(folder: string): void {
-  rmSync(join(folder, BUILD_FILE), { force: true });
-  removeLockFiles(folder);
 }
 
 /** Creates a folder and its parents. Node's `recursive` option loops forever under /proc, which cannot have new folders. */

@@ -6,36 +6,33 @@ import { formatBytes } from '../../src/base/format.ts';
 import { freeBytes } from '../../src/base/system/free-bytes.ts';
 import { memoryLimit } from '../../src/base/system/memory.ts';
 import { tokensOf } from '../../src/encoder/text-encoder.ts';
-import {
-  type CorpusSample,
-  type ExpectedBytes,
-  type ExpectedResident,
-  expectedBytes,
-  expectedResident,
-  sampleCorpus,
-} from '../expected-size.ts';
 import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from '../index-files.ts';
 import { noTitlesInSample } from '../lexical/check-titles.ts';
 import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
-import { Build, type BuildOptions, scanFiles } from './build.ts';
-import { cutPositions, shardCount } from './planned-shard.ts';
+import { type Build, type BuildOptions, resolveBuild, scanFiles } from './build.ts';
+import type { JobShard } from './build-shard-job.ts';
+import { cutPositions, shardCount } from './build-shards.ts';
+import {
+  type CorpusSample,
+  type ExpectedBytes,
+  expectedBytes,
+  expectedResident,
+  sampleCorpus,
+} from './expected-size.ts';
 
-/** Duration of the encoder's trial, in milliseconds. */
 const TRIAL_MS = 4_000;
-/** Passages per trial call. */
 const TRIAL_BATCH = 32;
 
-/** Expected size, time and memory of a build. For a job, `rows` and `bytes` are those of its shard. */
+/** Expected size, time and memory of a build. For a job, `rows` and `bytes` count only its shard. */
 export interface BuildPlan {
   readonly folder: string;
-  /** Estimated from the number of lines and the share of blank lines among the first. */
+  /** Estimated from the number of lines, and from the share of blank lines among the first lines. */
   readonly rows: number;
   readonly dimension: number;
   readonly shards: number;
   readonly corpus: readonly { readonly name: string; readonly bytes: number; readonly lines: number }[];
   readonly bytes: ExpectedBytes;
-  /** File names within a shard. */
   readonly files: { readonly vectors: string; readonly codes: string | null; readonly passages: string };
   /** Precomputed vectors: their number and size in their files. Null if passages are embedded. */
   readonly vectors: { readonly rows: number; readonly bytes: number; readonly use: 'adopt' | 'copy' } | null;
@@ -63,10 +60,10 @@ export interface BuildPlan {
  */
 export async function planBuild(
   options: BuildOptions,
-  shard: { readonly index: number; readonly of: number } | undefined,
+  shard: JobShard | undefined,
   memoryLimitBytes: number = memoryLimit(),
 ): Promise<BuildPlan> {
-  const build = new Build(options);
+  const build = resolveBuild(options);
   const scan = await scanFiles(build);
   if (scan === undefined) {
     throw new TrawlError('USAGE', 'A build from a pipe cannot be planned. Write the corpus to a file.');
@@ -75,51 +72,47 @@ export async function planBuild(
   const shards = shard?.of ?? shardCount(positions, build.shardRows);
   const range = shard === undefined ? { first: 0, end: positions } : cutPositions(positions, shards)[shard.index]!;
   const sample = await sampleCorpus(build, { scan, ...range });
-  const { vectors } = build;
-  const speed = vectors === undefined ? await tryEncoder(sample, build) : await tryReading(vectors, build.signal);
+  const rows = Math.round((range.end - range.first) * sample.passagesPerPosition);
   const plan = await assemblePlan(build, {
-    rows: Math.round((range.end - range.first) * sample.passagesPerPosition),
+    rows,
+    passages: rows,
     shards,
     scan,
     sample,
     resident: expectedResident(Math.round(positions * sample.passagesPerPosition), shards, build),
     memoryLimitBytes,
-    speed,
-    seconds: { scan: build.clock.stop().scan / 1000, read: 0 },
+    secondsBefore: { scan: build.clock.stop().scan / 1000, read: 0 },
   });
-  const titles = noTitlesInSample(
-    build.bm25,
-    sample.documents.map(({ document }) => document),
-  );
-  return { ...plan, problems: [...problemsOf(plan), ...(titles === undefined ? [] : [titles])] };
+  const documents = sample.documents.map(({ document }) => document);
+  const titles = noTitlesInSample(build.bm25, documents);
+  return titles === undefined ? plan : { ...plan, problems: [...plan.problems, titles] };
 }
 
-interface Speed {
-  readonly passagesPerS: number;
-  readonly tokensPerPassage: number;
-}
-
-interface PlanFacts extends Pick<BuildPlan, 'rows' | 'shards' | 'memoryLimitBytes'> {
+interface PlanFacts {
+  /** Rows and shards that are made. */
+  readonly rows: number;
+  readonly shards: number;
+  /** Passages of the corpus, or of the part that a job reads. */
+  readonly passages: number;
   readonly scan: CorpusScan;
   readonly sample: CorpusSample;
-  readonly resident: ExpectedResident;
-  readonly speed: Speed;
-  /** Seconds already spent. */
-  readonly seconds: { readonly scan: number; readonly read: number };
+  readonly resident: ReturnType<typeof expectedResident>;
+  readonly memoryLimitBytes: number;
+  readonly secondsBefore: { readonly scan: number; readonly read: number };
 }
 
-/** The plan of a build or an update that adds `rows` rows. */
-export async function assemblePlan(
-  build: Build,
-  { scan, sample, resident, speed, seconds, ...facts }: PlanFacts,
-): Promise<Omit<BuildPlan, 'problems'>> {
-  const { kernel, vectors } = build;
-  const folder = resolve(build.out);
-  const { rows } = facts;
-  return {
-    ...facts,
+/** The plan of a build or an update. Runs the encoder, or reads the vector files, for a few seconds. */
+export async function assemblePlan(build: Build, facts: PlanFacts): Promise<BuildPlan> {
+  const { rows, shards, scan, sample, resident, memoryLimitBytes, secondsBefore } = facts;
+  const { out, space, kernel, vectors, signal } = build;
+  const folder = resolve(out);
+  const speed = vectors === undefined ? await tryEncoder(sample, build) : await tryReading(vectors, signal);
+  const plan = {
+    rows,
+    shards,
+    memoryLimitBytes,
     folder,
-    dimension: build.space?.dimension ?? 0,
+    dimension: space?.dimension ?? 0,
     corpus: scan.files.map(({ path, sizeBytes, positions }) => ({
       name: basename(path),
       bytes: sizeBytes,
@@ -132,7 +125,7 @@ export async function assemblePlan(
         ? null
         : {
             rows: vectors.set.rows,
-            bytes: vectors.set.segments.reduce((sum, segment) => sum + segment.bytes, 0),
+            bytes: vectors.set.segments.reduce((sum, { bytes }) => sum + bytes, 0),
             use: vectors.use,
           },
     freeBytes: await freeBytes(folder),
@@ -141,19 +134,19 @@ export async function assemblePlan(
     searchMemoryBytesWithoutPrefilter: resident.withoutPrefilters,
     ...speed,
     seconds: {
-      scan: seconds.scan,
-      read: seconds.read + (sample.ms / 1000 / Math.max(1, sample.documents.length)) * rows,
+      scan: secondsBefore.scan,
+      read: secondsBefore.read + (sample.ms / 1000 / Math.max(1, sample.documents.length)) * rows,
       encode: rows === 0 || speed.passagesPerS === 0 ? 0 : rows / speed.passagesPerS,
     },
   };
+  return { ...plan, problems: planProblems(plan, facts.passages) };
 }
 
-/** @returns sentences about what does not fit. */
-export function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
-  const { bytes, freeBytes: free, searchMemoryBytes, memoryLimitBytes, rows, vectors } = plan;
+function planProblems(plan: Omit<BuildPlan, 'problems'>, passages: number): string[] {
+  const { bytes, freeBytes: free, searchMemoryBytes, memoryLimitBytes, vectors } = plan;
   const lines = plan.corpus.reduce((sum, file) => sum + file.lines, 0);
   const problems: string[] = [];
-  if (rows === 0) problems.push('The corpus has no passages.');
+  if (passages === 0) problems.push('The corpus has no passages.');
   // The number of passages is only an estimate, but there cannot be more vectors than lines.
   if (vectors !== null && vectors.rows > lines) {
     problems.push(`There are ${vectors.rows} vectors, but the corpus has only ${lines} lines.`);
@@ -170,17 +163,19 @@ export function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
   return problems;
 }
 
+interface Speed {
+  readonly passagesPerS: number;
+  readonly tokensPerPassage: number;
+}
+
 /** Embeds passages of the sample for a few seconds. Ignores the first call, unless it is the only one. */
-export async function tryEncoder(sample: CorpusSample, { encoder, template, signal }: Build): Promise<Speed> {
+async function tryEncoder(sample: CorpusSample, { encoder, template, signal }: Build): Promise<Speed> {
   const texts = sample.documents.map(({ row }, i) => template(row, { file: 'sample', line: i + 1 }));
   if (encoder === undefined || texts.length === 0) return { passagesPerS: 0, tokensPerPassage: 0 };
   let [count, tokens, ms] = [0, 0, 0];
   for (let first = 0; ms < TRIAL_MS && (first === 0 || first + TRIAL_BATCH <= texts.length); first += TRIAL_BATCH) {
     const begun = performance.now();
-    const encoded = await encoder.encode(texts.slice(first, first + TRIAL_BATCH), {
-      inputType: 'passage',
-      signal,
-    });
+    const encoded = await encoder.encode(texts.slice(first, first + TRIAL_BATCH), { inputType: 'passage', signal });
     if (first === 0 && texts.length >= 2 * TRIAL_BATCH) continue;
     ms += performance.now() - begun;
     count += encoded.outcomes.length;
@@ -193,7 +188,7 @@ export async function tryEncoder(sample: CorpusSample, { encoder, template, sign
 async function tryReading({ set }: PrecomputedVectors, signal: AbortSignal | undefined): Promise<Speed> {
   const begun = performance.now();
   let rows = 0;
-  for await (const { count, parts } of readSegments(set.segments, set.dimension, { signal })) {
+  for await (const { count, parts } of readSegments(set.segments, set.dimension, { files: 'build', signal })) {
     for (const { bytes } of parts) createHash('sha256').update(bytes);
     rows += count;
     if (performance.now() - begun > TRIAL_MS / 4) break;

@@ -1,41 +1,42 @@
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
+import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
+import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { CHECKPOINT_FILE, CheckpointRecord, readRecord } from '../../src/index/manifest/build-records.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { cutSegments } from '../vector-files/vector-file-set.ts';
-import { checkFinite } from '../vectors/check-finite.ts';
-import { readSegments } from '../vectors/read-segments.ts';
+import { checkFinite, readSegments } from '../vectors/read-segments.ts';
 import type { Build } from './build.ts';
-import { CheckpointedRows } from './checkpointed-rows.ts';
 import { type EncodedBatch, encodePassages, storedTexts } from './encode-passages.ts';
 import type { StoredShard } from './planned-shard.ts';
-import { ShardVectors, type WrittenShardVectors } from './shard-vectors.ts';
+import { openShardVectors, type WrittenShardVectors } from './shard-vectors.ts';
+
+/** An encoder that may change is checked before each checkpoint. The time between checkpoints is at least this many times the check's. */
+const CHECK_SHARE = 20;
+/** Time limit of that check when a build ends early. After a longer check, the rows since the last checkpoint are not kept. */
+const LAST_CHECK_MS = 5_000;
 
 /** Reports the rows of a shard that have passed a stage, and the tokens that this call embedded for it. */
 export type ShardReport = (stage: Build['stage'], rows: number, tokens?: number) => void;
 
-/** The vectors of a shard, on the disk. */
-export interface MadeRows {
+interface MadeRows {
   /** Undefined for an index without vectors. */
   readonly vectors: WrittenShardVectors | undefined;
-  /** Tokens that this call embedded. */
   readonly tokens: number;
   readonly truncatedPassages: number;
   /** Rows whose vectors come from an earlier run. */
   readonly resumedRows: number;
 }
 
-/** Makes the vectors of a shard with stored passages. `adoptedRows` in `vectors/` is one more. */
+/** Makes the vectors of a shard whose passages are stored. `adoptedRows` in `indexer/vectors/` is a `RowSource`, too. */
 export type RowSource = (build: Build, shard: StoredShard, report: ShardReport) => Promise<MadeRows>;
 
-/** For an index of words alone. */
 export const noRows: RowSource = async (_build, _shard, report) => {
   report('words', 0);
   return { vectors: undefined, tokens: 0, truncatedPassages: 0, resumedRows: 0 };
 };
 
-/** Embeds the stored passages. */
 export const embeddedRows: RowSource = async (build, shard, report) => {
   const { encoder, template, signal } = build;
   const passages = new PassageFile(join(shard.folder, PASSAGES_FILE), { mapped: false });
@@ -58,7 +59,8 @@ export const copiedRows: RowSource = (build, shard, report) => {
   const { dimension } = set;
   const segments = cutSegments(set, shard.firstRow, shard.rows);
   return writeRows(build, shard, report, async function* (from) {
-    for await (const { first, values } of readSegments(segments, dimension, { first: from, signal: build.signal })) {
+    const options = { first: from, files: 'build', signal: build.signal } as const;
+    for await (const { first, values } of readSegments(segments, dimension, options)) {
       checkFinite({ values, first, segments, dimension }, shard.firstRow);
       yield { vectors: values, tokens: 0, truncatedPassages: 0 };
     }
@@ -79,36 +81,58 @@ async function writeRows(
 ): Promise<MadeRows> {
   const { dimension, metric } = space!;
   const checkpoint = readRecord(CheckpointRecord, join(folder, CHECKPOINT_FILE)) ?? undefined;
-  const vectors = await ShardVectors.open(folder, { rows, dimension, metric }, { kernel, checkpoint, signal });
+  const vectors = await openShardVectors(folder, { rows, dimension, metric }, { kernel, checkpoint, signal });
   try {
-    const written = new CheckpointedRows(folder, vectors, {
-      earlier: checkpoint,
-      encoder: copied === undefined ? encoder : undefined,
-      everyMs: checkpointMs,
-      signal,
-    });
-    const { resumed } = written;
-    if (checkpoint !== undefined && checkpoint.rows > 0 && resumed === 0) {
+    const resumedRows = vectors.rowsWritten;
+    const before = resumedRows > 0 ? checkpoint! : { tokens: 0, truncatedPassages: 0 };
+    let [tokens, truncatedPassages] = [0, before.truncatedPassages];
+    let [savedRows, savedAt, checkMs] = [resumedRows, performance.now(), 0];
+    const save = async (stop = signal): Promise<void> => {
+      if (vectors.rowsWritten === savedRows) return;
+      const checkedAt = performance.now();
+      // Rows become durable only after this check, so that no shard has rows of two models.
+      if (copied === undefined) await encoder?.check?.(stop).catch(explainChangedModel);
+      checkMs = performance.now() - checkedAt;
+      const at = await vectors.checkpoint();
+      const record: CheckpointRecord = { ...at, tokens: before.tokens + tokens, truncatedPassages };
+      await writeJsonDurably(join(folder, CHECKPOINT_FILE), record);
+      [savedRows, savedAt] = [at.rows, performance.now()];
+    };
+    if (checkpoint !== undefined && checkpoint.rows > 0 && resumedRows === 0) {
       onNote(`${folder}: the vectors do not match their checkpoint; the build computes them again.`);
     }
-    report(stage, resumed, written.tokens);
+    report(stage, resumedRows);
     try {
-      for await (const batch of batches(resumed)) {
-        await written.append(batch);
-        report(stage, written.written, written.tokens);
-        await written.saveIfDue();
+      for await (const batch of batches(resumedRows)) {
+        await vectors.append(batch.vectors);
+        tokens += batch.tokens;
+        truncatedPassages += batch.truncatedPassages;
+        report(stage, vectors.rowsWritten, tokens);
+        if (performance.now() - savedAt >= Math.max(checkpointMs, CHECK_SHARE * checkMs)) await save();
       }
     } catch (error) {
-      await written.saveAfter(error);
+      // Keeps the rows so far, unless they may be of another model. If the disk failed, this fails as well.
+      const mayKeep = asTrawlError(error).code !== 'MODEL_MISMATCH';
+      if (mayKeep) await save(AbortSignal.timeout(LAST_CHECK_MS)).catch(() => undefined);
       throw error;
     }
     clock.start('finish');
-    await written.save();
+    await save();
     throwIfCancelled(signal);
-    const { tokens, truncatedPassages } = written;
-    return { vectors: await vectors.finish(signal), tokens, truncatedPassages, resumedRows: resumed };
+    return { vectors: await vectors.finish(signal), tokens, truncatedPassages, resumedRows };
   } catch (error) {
     await vectors.abandon();
     throw error;
   }
+}
+
+function explainChangedModel(error: unknown): never {
+  const { code, message, details } = asTrawlError(error);
+  if (code !== 'MODEL_MISMATCH') throw error;
+  throw new TrawlError(
+    code,
+    `The model behind the endpoint changed during the build; the rows since the last checkpoint are not kept. ${message} ` +
+      'Then the same command resumes the build.',
+    { details, cause: error },
+  );
 }

@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
-import { type Corpus, readCorpus } from '../../corpus/open-corpus.ts';
-import { formatLocation, type PassageLocation } from '../../corpus/passage.ts';
+import { type Corpus, MAX_EXAMPLES } from '../../corpus/open-corpus.ts';
+import { formatLocation, type Passage, type PassageLocation } from '../../corpus/passage.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
@@ -11,11 +10,12 @@ import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file
 import { columnValues } from '../../src/engine/columns/column-values.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/index/manifest/build-records.ts';
+import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import type { Build } from './build.ts';
-import { type PlannedShard, storedPassages } from './planned-shard.ts';
+import { type ShardPlan, type StoredShard, storedPassages } from './planned-shard.ts';
 
 /** Passages between two progress reports. Each report also checks the signal. */
 const REPORT_EVERY = 2_000;
@@ -28,59 +28,71 @@ export type CorpusFileRecord = Readonly<Omit<CorpusRecord['files'][number], 'pas
  * line at the end of the corpus is reported in minutes, not after hours, and the number of rows is known. Skips shards with
  * stored passages; starts over with a shard that an earlier run filled only in part.
  *
- * @param scan undefined for a pipe, which is read only once, into a single shard, and hashed meanwhile.
- * @param only input positions to store. Default: all.
  * @returns the corpus files for the manifests.
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, TEMPLATE_INVALID or CANCELLED.
  */
 export async function storePassages(
-  { files, corpusOptions, template, columns, clock, onProgress, signal }: Build,
-  shards: readonly PlannedShard[],
-  scan: CorpusScan | undefined,
-  only?: { has(position: number): boolean },
+  { corpus: whole, template, columns, onProgress, signal }: Build,
+  { scan, places, only }: ShardPlan,
 ): Promise<readonly CorpusFileRecord[]> {
-  clock.start('read');
   onProgress({ stage: 'read', passages: 0, readShare: 0 });
-  const missing = shards.filter(({ folder }) => storedPassages(folder) === undefined);
-  const [first, last] = [missing[0]?.first ?? 0, missing.at(-1)?.end ?? 0];
-  const filler = new ShardFiller(missing);
+  const missing = places.filter(({ folder }) => storedPassages(folder) === undefined);
+  const [start, end] = [missing[0]?.first ?? 0, missing.at(-1)?.end ?? 0];
   const bases = firstPositions(scan);
-  const corpus = readCorpus(files, {
-    ...corpusOptions,
-    signal,
-    part: scan && { scan, first, end: last },
-    onSkipped: (file, line, message) => filler.skipped((bases[file] ?? 0) + line - 1, message),
+  const positionOf = (fileIndex: number, line: number): number => (bases[fileIndex] ?? 0) + line - 1;
+  const skips = missing.map(() => ({ skippedLines: 0, skippedExamples: [] as string[] }));
+  const corpus = whole.with({
+    part: scan && { scan, first: start, end },
+    onSkipped: (fileIndex, line, message) => {
+      const position = positionOf(fileIndex, line);
+      const skip = skips[missing.findIndex((shard) => position >= shard.first && position < shard.end)];
+      if (skip === undefined) return;
+      skip.skippedLines++;
+      if (skip.skippedExamples.length < MAX_EXAMPLES) skip.skippedExamples.push(message);
+    },
   });
-  if (missing.length > 0) {
-    let read = 0;
-    try {
-      for await (const { id, document, row, location, fileIndex } of corpus) {
-        const position = (bases[fileIndex] ?? 0) + location.line - 1;
+  const passages = corpus[Symbol.asyncIterator]();
+  let next: IteratorResult<Passage> | undefined;
+  let writer: SqlitePassageWriter | undefined;
+  let read = 0;
+  try {
+    for (const [i, shard] of missing.entries()) {
+      writer = await openWriter(shard.folder);
+      const passagesByFile: number[] = [];
+      next ??= await passages.next();
+      for (; next.done !== true; next = await passages.next()) {
+        const { id, document, row, location, fileIndex } = next.value;
+        const position = positionOf(fileIndex, location.line);
+        if (position >= shard.end) break;
         if (only?.has(position) === false) continue;
         // Report a missing column now: the texts are embedded much later.
         template(row, location);
         checkColumns(document, location, columns);
-        const passage = { id, line: location.line, document };
-        // Only the first passage of a shard needs the await.
-        if (!filler.append(position, fileIndex, passage)) {
-          await filler.advanceTo(position);
-          filler.append(position, fileIndex, passage);
+        // Earlier positions belong to a shard between the missing ones, which has its passages already.
+        if (position >= shard.first) {
+          writer.append({ id, line: location.line, document });
+          passagesByFile[fileIndex] = (passagesByFile[fileIndex] ?? 0) + 1;
         }
-        if (++read % REPORT_EVERY === 0) {
-          throwIfCancelled(signal);
-          onProgress({
-            stage: 'read',
-            passages: read,
-            readShare: readShare(corpus, scan && { position, first, last }),
-          });
-        }
+        if (++read % REPORT_EVERY !== 0) continue;
+        throwIfCancelled(signal);
+        const share = scan === undefined ? bytesShare(corpus) : (position + 1 - start) / (end - start);
+        onProgress({ stage: 'read', passages: read, readShare: share });
       }
-      if (scan !== undefined) checkCorpusUnchanged(scan);
-      await filler.advanceTo(Number.POSITIVE_INFINITY);
-    } finally {
-      filler.abandon();
+      if (next.done === true && scan !== undefined) checkCorpusUnchanged(scan);
+      const sha256 = writer.finishRows();
+      writer.finish();
+      await syncFolder(shard.folder);
+      const { rows, rowsWithoutId } = writer;
+      const counts = { passagesByFile: Array.from(passagesByFile, (count) => count ?? 0), ...skips[i]! };
+      const record: PassagesRecord = { rows, rowsWithoutId, sha256, ...counts };
+      await writeJsonDurably(join(shard.folder, PASSAGES_RECORD_FILE), record);
     }
-    const rows = shards.reduce((sum, { folder }) => sum + storedPassages(folder)!.rows, 0);
+  } finally {
+    writer?.abandon();
+    await passages.return?.();
+  }
+  if (missing.length > 0) {
+    const rows = places.reduce((sum, { folder }) => sum + storedPassages(folder)!.rows, 0);
     onProgress({ stage: 'read', passages: rows, totalPassages: rows, readShare: 1 });
   }
   if (scan !== undefined) return fileRecords(scan);
@@ -92,7 +104,23 @@ export async function storePassages(
   }));
 }
 
-/** The corpus files as a manifest records them. */
+async function openWriter(folder: string): Promise<SqlitePassageWriter> {
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, PASSAGES_FILE);
+  await rm(path, { force: true });
+  return new SqlitePassageWriter(path);
+}
+
+/** The planned shards with their rows. Each has stored passages or is complete. */
+export function storedShards({ places, firstRow = 0 }: ShardPlan): StoredShard[] {
+  let next = firstRow;
+  return places.map((place) => {
+    const { rows } = storedPassages(place.folder) ?? readShardManifest(place.folder);
+    next += rows;
+    return { ...place, rows, firstRow: next - rows };
+  });
+}
+
 export function fileRecords(scan: CorpusScan): readonly CorpusFileRecord[] {
   return scan.files.map(({ path, sizeBytes, sha256 }) => ({ name: basename(path), bytes: sizeBytes, sha256 }));
 }
@@ -112,82 +140,6 @@ function checkColumns(document: string, location: PassageLocation, columns: read
   }
 }
 
-/** Fills one shard after another, with passages in the order of their positions. */
-class ShardFiller {
-  readonly #shards: readonly PlannedShard[];
-  readonly #skips: { lines: number; examples: string[] }[];
-  #current = -1;
-  #writer: SqlitePassageWriter | undefined;
-  #passagesByFile: number[] = [];
-
-  constructor(shards: readonly PlannedShard[]) {
-    this.#shards = shards;
-    this.#skips = shards.map(() => ({ lines: 0, examples: [] }));
-  }
-
-  /** False if the current shard ends before the position: `advanceTo` it first. */
-  append(position: number, file: number, passage: Parameters<SqlitePassageWriter['append']>[0]): boolean {
-    if (this.#current >= this.#shards.length) return true;
-    const shard = this.#shards[this.#current];
-    if (shard === undefined || position >= shard.end) return false;
-    // The position belongs to a shard that already has its passages.
-    if (position < shard.first) return true;
-    this.#writer!.append(passage);
-    this.#passagesByFile[file] = (this.#passagesByFile[file] ?? 0) + 1;
-    return true;
-  }
-
-  skipped(position: number, message: string): void {
-    const skips = this.#skips[this.#shards.findIndex(({ first, end }) => position >= first && position < end)];
-    if (skips === undefined) return;
-    skips.lines++;
-    if (skips.examples.length < MAX_EXAMPLES) skips.examples.push(message);
-  }
-
-  /** Completes the shards that end before the position, and begins the next. */
-  async advanceTo(position: number): Promise<void> {
-    while (this.#current < this.#shards.length && (this.#current < 0 || position >= this.#shards[this.#current]!.end)) {
-      await this.#complete();
-      this.#current++;
-      await this.#begin();
-    }
-  }
-
-  abandon(): void {
-    this.#writer?.abandon();
-  }
-
-  async #begin(): Promise<void> {
-    const shard = this.#shards[this.#current];
-    if (shard === undefined) return;
-    await mkdir(shard.folder, { recursive: true });
-    const path = join(shard.folder, PASSAGES_FILE);
-    await rm(path, { force: true });
-    this.#writer = new SqlitePassageWriter(path);
-    this.#passagesByFile = [];
-  }
-
-  async #complete(): Promise<void> {
-    const writer = this.#writer;
-    if (writer === undefined) return;
-    const { folder } = this.#shards[this.#current]!;
-    const { lines, examples } = this.#skips[this.#current]!;
-    const sha256 = writer.finishRows();
-    writer.finish();
-    this.#writer = undefined;
-    await syncFolder(folder);
-    const record: PassagesRecord = {
-      rows: writer.rows,
-      rowsWithoutId: writer.rowsWithoutId,
-      sha256,
-      passagesByFile: Array.from(this.#passagesByFile, (count) => count ?? 0),
-      skippedLines: lines,
-      skippedExamples: examples,
-    };
-    await writeJsonDurably(join(folder, PASSAGES_RECORD_FILE), record);
-  }
-}
-
 /** The input position of the first line of each file. */
 export function firstPositions(scan: CorpusScan | undefined): number[] {
   if (scan === undefined) return [];
@@ -196,9 +148,7 @@ export function firstPositions(scan: CorpusScan | undefined): number[] {
   return bases;
 }
 
-function readShare(corpus: Corpus, at: { position: number; first: number; last: number } | undefined): number {
-  if (at !== undefined) return (at.position + 1 - at.first) / (at.last - at.first);
-  const { readBytes, sizeBytes } = corpus.report;
+function bytesShare({ report: { readBytes, sizeBytes } }: Corpus): number {
   return sizeBytes === 0 ? 1 : readBytes / sizeBytes;
 }
 

@@ -11,7 +11,6 @@ import { makeColumns } from './make-columns.ts';
 export interface ColumnChanges {
   /** Columns to add. One that the index has with the same type stays as it is. */
   readonly add: readonly Column[];
-  /** Names of columns to remove. */
   readonly drop: readonly string[];
   readonly onStep: (doing: string) => void;
   readonly signal?: AbortSignal;
@@ -32,40 +31,35 @@ export async function changeColumns(
 ): Promise<number> {
   const columns = nextColumns(manifest, add, drop);
   const { columns: before = [], ...rest } = manifest;
-  const next: IndexManifest = columns.length === 0 ? rest : { ...rest, columns: columnRecords(columns) };
+  const next: IndexManifest = { ...rest, columns: columns.length === 0 ? undefined : columnRecords(columns) };
   let made = 0;
   const complete: OpenedShard[] = [];
   for (const shard of shards) {
-    const missing = columns.filter((column) => !hasColumn(shard.manifest.columns, column));
+    const named = shard.manifest.columns ?? [];
+    const missing = columns.filter((column) => sameColumn(named, column) === undefined);
     if (missing.length === 0) {
       complete.push(shard);
       continue;
     }
     onStep(`columns of ${shard.folder}`);
-    const named = shard.manifest.columns ?? [];
     // A killed call may have left a column that this one adds with another type.
     const kept = named.filter(({ name }) => hasName(before, name) || !hasName(missing, name));
     const trimmed = withColumns(shard.manifest, kept);
     const inUse = new Set(shard.manifest.files.map(({ path }) => path));
     const passages = within(shard.folder, shard.manifest.passages.path);
     const written = await makeColumns(shard.folder, passages, missing, { inUse, signal });
-    const changed = withColumns({ ...trimmed, files: [...trimmed.files, ...written.files] }, [
-      ...kept,
-      ...written.columns,
-    ]);
+    const files = [...trimmed.files, ...written.files];
+    const changed = withColumns({ ...trimmed, files }, [...kept, ...written.columns]);
     await writeShardManifest(shard.folder, changed);
     complete.push({ ...shard, manifest: changed });
     made++;
   }
-  if (!isSameJson(next, manifest)) {
-    await writeIndexManifest(folder, next);
-  }
+  if (!isSameJson(next, manifest)) await writeIndexManifest(folder, next);
   for (const shard of complete) {
     const named = shard.manifest.columns ?? [];
-    const kept = columns.map((column) => named.find(({ name, type }) => name === column.name && type === column.type)!);
+    const kept = columns.map((column) => sameColumn(named, column)!);
     if (kept.length === named.length && kept.every((column, i) => column === named[i])) continue;
-    const changed = withColumns(shard.manifest, kept);
-    await writeShardManifest(shard.folder, changed);
+    await writeShardManifest(shard.folder, withColumns(shard.manifest, kept));
   }
   return made;
 }
@@ -94,8 +88,8 @@ function hasName(columns: readonly Column[], name: string): boolean {
   return columns.some((column) => column.name === name);
 }
 
-function hasColumn(columns: readonly Column[] = [], { name, type }: Column): boolean {
-  return columns.some((column) => column.name === name && column.type === type);
+function sameColumn<T extends Column>(columns: readonly T[], { name, type }: Column): T | undefined {
+  return columns.find((column) => column.name === name && column.type === type);
 }
 
 /** The manifest with these columns, and without the records of files of others. */
@@ -104,5 +98,5 @@ function withColumns(manifest: ShardManifest, columns: NonNullable<ShardManifest
   const paths = new Set(columns.map(({ path }) => path));
   const dropped = new Set(before.map(({ path }) => path).filter((path) => !paths.has(path)));
   const files = rest.files.filter(({ path }) => !dropped.has(path));
-  return columns.length === 0 ? { ...rest, files } : { ...rest, columns, files };
+  return { ...rest, columns: columns.length === 0 ? undefined : columns, files };
 }

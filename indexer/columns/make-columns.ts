@@ -14,11 +14,6 @@ import { columnFile, fileRecord } from '../index-files.ts';
 /** Rows between two pauses, in which process signals are handled. */
 const BLOCK_ROWS = 1_024;
 
-export interface WrittenColumns {
-  readonly columns: ShardColumn[];
-  readonly files: readonly FileRecord[];
-}
-
 /**
  * Makes the files of columns from the stored passages of a shard. Each is written under a temporary name and renamed when it is
  * complete. The bytes depend only on the passages and the columns.
@@ -32,7 +27,7 @@ export async function makeColumns(
   passagesPath: string,
   columns: readonly Column[],
   { inUse = new Set(), signal }: { readonly inUse?: ReadonlySet<string>; readonly signal?: AbortSignal },
-): Promise<WrittenColumns> {
+): Promise<{ columns: ShardColumn[]; files: FileRecord[] }> {
   if (columns.length === 0) return { columns: [], files: [] };
   const writers = columns.map((column) => ({ column, writer: new ColumnWriter(column) }));
   const passages = new PassageFile(passagesPath, { mapped: false });

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { PartialFile } from '../../src/base/system/partial-file.ts';
 import type { LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
-import { DTYPE_BYTES, type VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
-import { requireVectors } from '../../src/index/manifest/vector-space.ts';
+import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
+import { requireVectors } from '../../src/index/manifest/index-manifest.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { type ExportedPassage, passagesOf, type RowChoice } from './index-rows.ts';
 import {
@@ -16,12 +16,11 @@ import {
   plannedOutputs,
 } from './planned-outputs.ts';
 import { ciffField, writeCiff } from './write-ciff.ts';
-import { compressionOfPath, idLine, writeLines } from './write-lines.ts';
-import { faissHeader, npyHeader, type Sink, writeVectors } from './write-vectors.ts';
+import { compressionOfPath, idLine, type WriteContent, writeLines } from './write-lines.ts';
+import { faissHeader, npyHeader, writeVectors } from './write-vectors.ts';
 
 export interface ExportOptions {
   readonly index: string;
-  /** The files to write. */
   readonly files: ExportFiles;
   /** Writes FAISS and .npy files in float16. Every value must be exactly representable. */
   readonly float16?: boolean;
@@ -35,7 +34,6 @@ export interface ExportOptions {
 }
 
 export interface ExportProgress {
-  /** The file being written. */
   readonly path: string;
   readonly rows: number;
   readonly totalRows: number;
@@ -51,7 +49,6 @@ interface ExportedFile {
 
 export interface ExportSummary {
   readonly folder: string;
-  /** Rows in each file. */
   readonly rows: number;
   readonly dimension: number;
   /** Null for an index without vectors. */
@@ -74,7 +71,7 @@ export interface ExportSummary {
 export async function exportIndex(options: ExportOptions): Promise<ExportSummary> {
   const directory = openIndexDirectory(options.index);
   const { manifest, folder } = directory;
-  const { faiss, npy, parquet, ciff } = options.files;
+  const { faiss, npy, parquet, ciff, ids } = options.files;
   if ([faiss, npy, parquet].some((path) => path !== undefined)) requireVectors(folder, manifest);
   const field = ciff === undefined ? undefined : ciffField(directory, options.ciffField);
   if (ciff === undefined && options.ciffField !== undefined) {
@@ -82,22 +79,48 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   }
   const deletedRows = manifest.tombstones?.rows ?? 0;
   const omitsDeleted = deletedRows > 0 && withoutDeleted(options);
-  const rows = manifest.rows - (omitsDeleted ? deletedRows : 0);
-  const dtype = options.float16 === true ? 'float16' : 'float32';
-  const choice: RowChoice = { kept: omitsDeleted ? directory.liveRows : undefined, signal: options.signal };
   if (omitsDeleted) checkDeletedRows(directory, deletedRows);
-  const outputs = plannedOutputs(directory, options, { rows, dtype, field });
+  const shape: ExportShape = {
+    rows: manifest.rows - (omitsDeleted ? deletedRows : 0),
+    dtype: options.float16 === true ? 'float16' : 'float32',
+    field,
+  };
+  const choice: RowChoice = { kept: omitsDeleted ? directory.liveRows : undefined, signal: options.signal };
+  const outputs = plannedOutputs(directory, options, shape);
   await checkFreeSpace(outputs);
-  const run = new ExportRun(directory, { rows, dtype, field }, choice, options);
+  let rowsWithoutId = 0;
+  const lines = (lineOf: (passage: ExportedPassage) => string): WriteContent =>
+    writeLines(passagesOf(directory, choice), lineOf);
+  const writers: Readonly<Record<ExportKind, WriteContent>> = {
+    faiss: writeVectors(directory, choice, shape, faissHeader),
+    npy: writeVectors(directory, choice, shape, npyHeader),
+    parquet: async (output) => (await import('./write-parquet.ts')).writeParquet(directory, choice, output),
+    ciff: (output) => writeCiff(directory, { field: field!, signal: options.signal }, output),
+    corpus: lines(({ document }) => document),
+    ids: lines((passage) => {
+      if (passage.id === null) rowsWithoutId++;
+      return idLine(passage);
+    }),
+    'row-numbers': lines(({ row }) => String(row)),
+  };
   const files: ExportedFile[] = [];
-  for (const output of outputs) files.push(await run.write(output));
+  for (const output of outputs) files.push(await writeOutput(output, writers[output.kind], shape.rows, options));
   const { dimension, metric } = manifest;
-  const rowsWithoutId = options.files.ids === undefined ? null : run.rowsWithoutId;
-  return { folder, rows, dimension, metric, dtype, deletedRows, rowsWithoutId, files };
+  const { rows, dtype } = shape;
+  return {
+    folder,
+    rows,
+    dimension,
+    metric,
+    dtype,
+    deletedRows,
+    rowsWithoutId: ids === undefined ? null : rowsWithoutId,
+    files,
+  };
 }
 
 /**
- * Whether the files leave out deleted rows. A CIFF file always does, because its counts are those of the live rows.
+ * Whether the files leave out deleted rows. A CIFF file always does, because it counts only live rows.
  *
  * @throws TrawlError USAGE if the rows of a CIFF file and of another file would have different numbers.
  */
@@ -123,87 +146,32 @@ function checkDeletedRows({ folder, manifest, liveRows }: IndexDirectory, record
   );
 }
 
-class ExportRun {
-  rowsWithoutId = 0;
-  readonly #directory: IndexDirectory;
-  readonly #shape: ExportShape;
-  readonly #choice: RowChoice;
-  readonly #options: ExportOptions;
-
-  constructor(directory: IndexDirectory, shape: ExportShape, choice: RowChoice, options: ExportOptions) {
-    this.#directory = directory;
-    this.#shape = shape;
-    this.#choice = choice;
-    this.#options = options;
-  }
-
-  async write({ kind, path }: PlannedOutput): Promise<ExportedFile> {
-    const file = await PartialFile.create(path, this.#options.overwrite ?? false);
-    try {
-      let rows = 0;
-      const report = (): void =>
-        this.#options.onProgress?.({ path, rows, totalRows: this.#shape.rows, writtenBytes: file.bytes });
-      report();
-      await this.#content(
-        kind,
-        path,
-        async (bytes) => {
-          await file.write(bytes);
-          report();
-        },
-        (count) => {
-          rows += count;
-        },
-      );
-      const { bytes } = file;
-      return { kind, path: file.path, bytes, sha256: await file.publish() };
-    } catch (error) {
-      await file.discard();
-      throw error;
-    }
-  }
-
-  async #content(kind: ExportKind, path: string, sink: Sink, onRows: (rows: number) => void): Promise<void> {
-    switch (kind) {
-      case 'faiss':
-      case 'npy': {
-        const { dtype } = this.#shape;
-        await sink((kind === 'faiss' ? faissHeader : npyHeader)(this.#directory, this.#shape));
-        const rowBytes = this.#directory.manifest.dimension * DTYPE_BYTES[dtype];
-        await writeVectors(this.#directory, dtype, this.#choice, (bytes) => {
-          onRows(bytes.length / rowBytes);
-          return sink(bytes);
-        });
-        break;
-      }
-      case 'parquet': {
-        const { writeParquet } = await import('./write-parquet.ts');
-        await writeParquet(this.#directory, this.#choice, sink, onRows);
-        break;
-      }
-      case 'ciff': {
-        let reported = 0;
-        const onShare = (share: number): void => {
-          const rows = Math.floor(share * this.#shape.rows);
-          onRows(rows - reported);
-          reported = rows;
-        };
-        const { signal } = this.#choice;
-        const options = { field: this.#shape.field!, compression: compressionOfPath(path), signal, onShare };
-        await writeCiff(this.#directory, options, sink);
-        break;
-      }
-      default:
-        await writeLines(this.#lines(kind), compressionOfPath(path), sink, () => onRows(1));
-    }
-  }
-
-  async *#lines(kind: 'corpus' | 'ids' | 'row-numbers'): AsyncGenerator<string, void> {
-    const lineOf: (passage: ExportedPassage) => string =
-      kind === 'corpus' ? ({ document }) => document : kind === 'ids' ? idLine : ({ row }) => String(row);
-    for await (const passage of passagesOf(this.#directory, this.#choice)) {
-      if (kind === 'ids' && passage.id === null) this.rowsWithoutId++;
-      yield lineOf(passage);
-    }
+async function writeOutput(
+  { kind, path }: PlannedOutput,
+  writeContent: WriteContent,
+  totalRows: number,
+  { overwrite = false, onProgress }: ExportOptions,
+): Promise<ExportedFile> {
+  const file = await PartialFile.create(path, overwrite);
+  try {
+    let rows = 0;
+    const report = (): void => onProgress?.({ path, rows, totalRows, writtenBytes: file.bytes });
+    report();
+    await writeContent({
+      compression: compressionOfPath(path),
+      write: async (bytes) => {
+        await file.write(bytes);
+        report();
+      },
+      onRows: (count) => {
+        rows += count;
+      },
+      totalRows,
+    });
+    const sha256 = await file.publish();
+    return { kind, path: file.path, bytes: file.bytes, sha256 };
+  } catch (error) {
+    await file.discard();
+    throw error;
   }
 }

@@ -38,18 +38,15 @@ export class ParquetGroups {
     this.#buffer.offset = state.offset;
   }
 
-  /** The first bytes of the file. */
   begin(): Uint8Array {
     return this.#take();
   }
 
-  /** The bytes of a row group. All columns have `rows` values; there is at least one. */
   write(rows: number, columns: readonly ParquetColumn[]): Uint8Array {
     void this.#writer.write({ columnData: [...columns], rowGroupSize: rows });
     return this.#take();
   }
 
-  /** The last bytes of the file. */
   end(): Uint8Array {
     void this.#writer.finish();
     return this.#take();

@@ -13,29 +13,19 @@ import { compressionOfPath } from './write-lines.ts';
 export const EXPORT_KINDS = ['faiss', 'npy', 'parquet', 'ciff', 'corpus', 'ids', 'row-numbers'] as const;
 export type ExportKind = (typeof EXPORT_KINDS)[number];
 
-/** The path of each file to write. */
 export type ExportFiles = Readonly<Partial<Record<ExportKind, string>>>;
 
 /** What all files of an export have in common. */
 export interface ExportShape {
   readonly rows: number;
   readonly dtype: VectorDtype;
-  /** The field of the CIFF file; undefined without one. */
   readonly field: LexicalField | undefined;
 }
 
-/** A file to write. */
 export interface PlannedOutput {
   readonly kind: ExportKind;
   readonly path: string;
-  /** Estimated size. */
   readonly bytes: number;
-}
-
-interface PlanOptions {
-  readonly files: ExportFiles;
-  readonly float16?: boolean;
-  readonly overwrite?: boolean;
 }
 
 /** Compressed text has about this share of its size. */
@@ -51,10 +41,13 @@ const CIFF_DOCUMENT_BYTES = 20;
 /** The files to write, with estimated sizes. @throws TrawlError USAGE, OUTPUT_EXISTS. */
 export function plannedOutputs(
   directory: IndexDirectory,
-  { files, float16, overwrite }: PlanOptions,
+  { files, float16, overwrite }: { files: ExportFiles; float16?: boolean; overwrite?: boolean },
   { rows, dtype, field }: ExportShape,
 ): PlannedOutput[] {
-  const vectorBytes = rows * directory.manifest.dimension * DTYPE_BYTES[dtype];
+  const values = rows * directory.manifest.dimension;
+  const vectorBytes = values * DTYPE_BYTES[dtype];
+  const ciffBytes =
+    field === undefined ? 0 : ciffPostings(directory, field) * CIFF_POSTING_BYTES + rows * CIFF_DOCUMENT_BYTES;
   const textBytes = directory.passages.reduce((sum, { path }) => sum + statSync(path).size, 0);
   const outputs = EXPORT_KINDS.flatMap((kind): PlannedOutput[] => {
     const path = files[kind];
@@ -63,11 +56,8 @@ export function plannedOutputs(
     const bytes: Readonly<Record<ExportKind, number>> = {
       faiss: vectorBytes,
       npy: vectorBytes,
-      parquet: rows * directory.manifest.dimension * 4 + textBytes * COMPRESSION_RATIO,
-      ciff:
-        field === undefined
-          ? 0
-          : (ciffPostings(directory, field) * CIFF_POSTING_BYTES + rows * CIFF_DOCUMENT_BYTES) * ratio,
+      parquet: values * 4 + textBytes * COMPRESSION_RATIO,
+      ciff: ciffBytes * ratio,
       corpus: textBytes * TEXT_SHARE * ratio,
       ids: rows * ID_LINE_BYTES * ratio,
       'row-numbers': rows * ID_LINE_BYTES * ratio,

@@ -1,18 +1,16 @@
 import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import type { Compression } from '../../src/base/files/compression.ts';
 import { lengthCode } from '../../src/engine/lexical/bm25.ts';
 import type { LexicalSource } from '../../src/engine/lexical/lexical-index.ts';
 import { LEXICAL_FIELDS, type LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
-import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
+import { LexicalFile } from '../../src/engine/reference/lexical/lexical-file.ts';
+import { shardLexical } from '../../src/index/manifest/shard-manifest.ts';
 import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { openPack } from '../prepare/pack.ts';
 import { MessageBuffer } from './ciff-messages.ts';
 import { passagesOf } from './index-rows.ts';
-import { LexicalShards } from './live-terms.ts';
-import { idText } from './write-lines.ts';
-import type { Sink } from './write-vectors.ts';
+import { type ContentOutput, idText } from './write-lines.ts';
 
 /** Bytes of messages that are written, and compressed, at once. */
 const BLOCK_BYTES = 1024 * 1024;
@@ -22,22 +20,14 @@ const POSTINGS_PER_SLICE = 262_144;
 const MAX_DOCUMENTS = 2 ** 31 - 1;
 const DELETED = 0xffff_ffff;
 
-export interface CiffOptions {
-  readonly field: LexicalField;
-  readonly compression: Compression;
-  readonly signal?: AbortSignal;
-  /** Called with the finished share of the work, from 0 to 1. */
-  readonly onShare: (share: number) => void;
+interface OpenedFile {
+  readonly path: string;
+  readonly firstRow: number;
+  readonly file: LexicalFile;
 }
 
-/** What the header needs before the first list can be written. */
-interface Counted {
-  /** Terms of the live rows. */
-  readonly terms: number;
-  readonly tokens: number;
-  /** Tokens of each document. */
-  readonly lengths: Uint32Array;
-}
+/** For each term, a function that visits its live postings and returns the term. */
+type LiveTerms = AsyncIterable<(onPosting: (document: number, tf: number) => void) => Uint8Array>;
 
 /**
  * The field whose inverted index is exported: the wanted one, else the contents, else the first one that the index has.
@@ -78,187 +68,209 @@ export function ciffPostings({ shards, manifest: index }: IndexDirectory, field:
 /**
  * Writes the inverted index of a field in the Common Index File Format (https://github.com/osirrc/ciff), version 1: a header,
  * the posting lists by the bytes of their terms, and a record for each document. Deleted rows are left out and the documents
- * numbered without them, so that all counts are those of the live rows. The postings are read twice, because the header
+ * numbered without them, so that only live rows count. The postings are read twice, because the header
  * comes first. Memory is bounded by the rows (4 to 8 bytes each) and the longest list.
  */
-export async function writeCiff(directory: IndexDirectory, options: CiffOptions, sink: Sink): Promise<void> {
-  const source = directory.lexical.get(options.field)!;
+export async function writeCiff(
+  directory: IndexDirectory,
+  { field, signal }: { field: LexicalField; signal: AbortSignal | undefined },
+  output: ContentOutput,
+): Promise<void> {
+  const source = directory.lexical.get(field)!;
   const numbers = documentNumbers(directory);
-  const documents = numbers?.documents ?? directory.manifest.rows;
-  const shards = new LexicalShards(source);
+  const lengths = new Uint32Array(directory.liveRows?.count() ?? directory.manifest.rows);
+  const work = 2 * ciffPostings(directory, field);
+  let [done, reported] = [0, 0];
+  const onPostings = (postings: number): void => {
+    done += postings;
+    const rows = work === 0 ? 0 : Math.floor(Math.min(1, done / work) * output.totalRows);
+    output.onRows(rows - reported);
+    reported = rows;
+  };
+  const shards: OpenedFile[] = [];
   try {
-    const passes = new CiffPasses(shards, numbers?.of, options, 2 * ciffPostings(directory, options.field));
-    const counted = await passes.count(documents);
-    checkLengths(shards, source, counted.lengths, numbers?.of);
-    const blocks = new BlockWriter(options.compression, sink);
-    await blocks.write(headerMessage(directory, options.field, documents, counted));
-    await passes.write(blocks);
+    for (const { path, firstRow } of source.shards) shards.push({ path, firstRow, file: new LexicalFile(path) });
+    const counts = await countTerms(liveTerms(shards, numbers, onPostings, signal), lengths);
+    checkLengths(shards, source, lengths, numbers);
+    const blocks = blockWriter(output);
+    await blocks.write(headerMessage(directory, field, { ...counts, documents: lengths.length }));
+    await writeLists(liveTerms(shards, numbers, onPostings, signal), blocks);
     const record = new MessageBuffer();
     let document = 0;
-    for await (const { id, row } of passagesOf(directory, { kept: source.liveRows, signal: options.signal })) {
+    for await (const { id, row } of passagesOf(directory, { kept: source.liveRows, signal })) {
       record.clear();
       record.integer(1, document);
       record.text(2, Buffer.from(idText(id) ?? String(row)));
-      record.integer(3, counted.lengths[document]!);
+      record.integer(3, lengths[document]!);
       document++;
       await blocks.write(record);
     }
     await blocks.flush();
   } finally {
-    shards.close();
+    for (const { file } of shards) file.close();
   }
 }
 
 /** The number of each live row among the live rows; undefined if no row is deleted. */
-function documentNumbers({ manifest, liveRows }: IndexDirectory): { of: Uint32Array; documents: number } | undefined {
+function documentNumbers({ manifest, liveRows }: IndexDirectory): Uint32Array | undefined {
   if (liveRows === undefined) return undefined;
-  const of = new Uint32Array(manifest.rows).fill(DELETED);
+  const numbers = new Uint32Array(manifest.rows).fill(DELETED);
   let documents = 0;
-  for (let row = 0; row < manifest.rows; row++) if (liveRows.has(row)) of[row] = documents++;
-  return { of, documents };
+  for (let row = 0; row < manifest.rows; row++) if (liveRows.has(row)) numbers[row] = documents++;
+  return numbers;
 }
 
 function headerMessage(
   { manifest }: IndexDirectory,
   field: LexicalField,
-  documents: number,
-  { terms, tokens }: Counted,
+  { documents, terms, tokens }: { documents: number; terms: number; tokens: number },
 ): MessageBuffer {
   const { analyser, unicode } = manifest.bm25!.made;
   const header = new MessageBuffer();
-  header.integer(1, 1);
-  header.integer(2, terms);
-  header.integer(3, documents);
-  header.integer(4, terms);
-  header.integer(5, documents);
-  header.integer(6, tokens);
+  for (const [i, count] of [1, terms, documents, terms, documents, tokens].entries()) header.integer(i + 1, count);
   header.double(7, documents === 0 ? 0 : tokens / documents);
   header.text(8, Buffer.from(`Trawl: field ${field}, analyser ${analyser}, Unicode ${unicode}`));
   return header;
 }
 
-/** The two passes over all postings. */
-class CiffPasses {
-  readonly #shards: LexicalShards;
-  readonly #numbers: Uint32Array | undefined;
-  readonly #options: CiffOptions;
-  readonly #work: number;
-  #done = 0;
-
-  /** `work`: postings that both passes read. */
-  constructor(shards: LexicalShards, numbers: Uint32Array | undefined, options: CiffOptions, work: number) {
-    this.#shards = shards;
-    this.#numbers = numbers;
-    this.#options = options;
-    this.#work = work;
-  }
-
-  async count(documents: number): Promise<Counted> {
-    const lengths = new Uint32Array(documents);
-    let terms = 0;
-    let tokens = 0;
-    for await (const visit of this.#terms()) {
-      let live = 0;
-      visit((document, tf) => {
-        lengths[document] = lengths[document]! + tf;
-        tokens += tf;
-        live++;
-      });
-      if (live > 0) terms++;
-    }
-    return { terms, tokens, lengths };
-  }
-
-  async write(blocks: BlockWriter): Promise<void> {
-    const head = new MessageBuffer();
-    const postings = new MessageBuffer();
-    for await (const visit of this.#terms()) {
-      postings.clear();
-      let [df, cf, last] = [0, 0, 0];
-      const term = visit((document, tf) => {
-        // The first number stands as it is, each later one as its distance from the one before.
-        postings.pair(4, document - last, tf);
-        last = document;
-        df++;
-        cf += tf;
-      });
-      if (df === 0) continue;
-      head.clear();
-      head.text(1, term);
-      head.integer(2, df);
-      head.integer(3, cf);
-      await blocks.write(head, postings);
-    }
-  }
-
-  /** For each term, a function that visits its live postings and returns the term. */
-  async *#terms(): AsyncGenerator<(onPosting: (document: number, tf: number) => void) => Uint8Array, void> {
-    const numbers = this.#numbers;
-    let inSlice = 0;
-    for (const { term, postings } of this.#shards.terms()) {
-      yield (onPosting) => {
-        for (const { firstRow, rows, tfs } of postings()) {
-          for (let i = 0; i < rows.length; i++) {
-            const row = firstRow + rows[i]!;
-            const document = numbers === undefined ? row : numbers[row]!;
-            if (document !== DELETED) onPosting(document, tfs[i]!);
-          }
-          inSlice += rows.length;
+async function* liveTerms(
+  shards: readonly OpenedFile[],
+  numbers: Uint32Array | undefined,
+  onPostings: (postings: number) => void,
+  signal: AbortSignal | undefined,
+): LiveTerms {
+  let inSlice = 0;
+  for (const { term, postings } of mergedTerms(shards)) {
+    yield (onPosting) => {
+      for (const { firstRow, rows, tfs } of postings()) {
+        for (let i = 0; i < rows.length; i++) {
+          const row = firstRow + rows[i]!;
+          const document = numbers === undefined ? row : numbers[row]!;
+          if (document !== DELETED) onPosting(document, tfs[i]!);
         }
-        return term;
-      };
-      if (inSlice < POSTINGS_PER_SLICE) continue;
-      this.#done += inSlice;
-      inSlice = 0;
-      this.#options.onShare(Math.min(1, this.#done / this.#work));
-      await setImmediate();
-      throwIfCancelled(this.#options.signal);
-    }
-    this.#done += inSlice;
-    throwIfCancelled(this.#options.signal);
+        inSlice += rows.length;
+      }
+      return term;
+    };
+    if (inSlice < POSTINGS_PER_SLICE) continue;
+    onPostings(inSlice);
+    inSlice = 0;
+    await setImmediate();
+    throwIfCancelled(signal);
+  }
+  onPostings(inSlice);
+  throwIfCancelled(signal);
+}
+
+/** Counts terms and tokens of the live rows, and adds the tokens of each document to `lengths`. */
+async function countTerms(liveTerms: LiveTerms, lengths: Uint32Array): Promise<{ terms: number; tokens: number }> {
+  let [terms, tokens] = [0, 0];
+  for await (const visit of liveTerms) {
+    let isLive = false;
+    visit((document, tf) => {
+      lengths[document] = lengths[document]! + tf;
+      tokens += tf;
+      isLive = true;
+    });
+    if (isLive) terms++;
+  }
+  return { terms, tokens };
+}
+
+async function writeLists(liveTerms: LiveTerms, blocks: ReturnType<typeof blockWriter>): Promise<void> {
+  const head = new MessageBuffer();
+  const postings = new MessageBuffer();
+  for await (const visit of liveTerms) {
+    postings.clear();
+    let [df, cf, last] = [0, 0, 0];
+    const term = visit((document, tf) => {
+      // The first number stands as it is, each later one as its distance from the one before.
+      postings.pair(4, document - last, tf);
+      last = document;
+      df++;
+      cf += tf;
+    });
+    if (df === 0) continue;
+    head.clear();
+    head.text(1, term);
+    head.integer(2, df);
+    head.integer(3, cf);
+    await blocks.write(head, postings);
   }
 }
 
 /** The file keeps rounded lengths; the sums of the postings must agree with them. Throws INDEX_FILE_FOREIGN. */
 function checkLengths(
-  shards: LexicalShards,
+  shards: readonly OpenedFile[],
   { liveRows }: LexicalSource,
   lengths: Uint32Array,
   numbers: Uint32Array | undefined,
 ): void {
-  for (const { row, code, path } of shards.lengthCodes()) {
-    if (liveRows?.has(row) === false) continue;
-    const length = lengths[numbers === undefined ? row : numbers[row]!]!;
-    if (lengthCode(length) === code) continue;
-    throw new TrawlError(
-      'INDEX_FILE_FOREIGN',
-      `${path}: the postings of row ${row} of the index add up to ${length} tokens, but its length code is ${code}, not ` +
-        `${lengthCode(length)}. Build the file again with trawl optimize --bm25.`,
-      { details: { path, row } },
-    );
+  for (const { path, firstRow, file } of shards) {
+    for (const [rowOfShard, code] of file.lengthCodes.entries()) {
+      const row = firstRow + rowOfShard;
+      if (liveRows?.has(row) === false) continue;
+      const length = lengths[numbers === undefined ? row : numbers[row]!]!;
+      if (lengthCode(length) === code) continue;
+      throw new TrawlError(
+        'INDEX_FILE_FOREIGN',
+        `${path}: the postings of row ${row} of the index add up to ${length} tokens, but its length code is ${code}, not ` +
+          `${lengthCode(length)}. Build the file again with trawl optimize --bm25.`,
+        { details: { path, row } },
+      );
+    }
   }
 }
 
 /** Collects messages and writes them in blocks, each a gzip member if the file is compressed. */
-class BlockWriter {
-  readonly #buffer = new MessageBuffer();
-  readonly #pack: ReturnType<typeof openPack>;
-  readonly #sink: Sink;
+function blockWriter({ compression, write }: ContentOutput) {
+  const buffer = new MessageBuffer();
+  const pack = openPack(compression);
+  const flush = async (): Promise<void> => {
+    if (buffer.length === 0) return;
+    await write(pack(buffer.bytes));
+    buffer.clear();
+  };
+  return {
+    flush,
+    async write(...parts: readonly MessageBuffer[]): Promise<void> {
+      buffer.delimited(...parts);
+      if (buffer.length >= BLOCK_BYTES) await flush();
+    },
+  };
+}
 
-  constructor(compression: Compression, sink: Sink) {
-    this.#pack = openPack(compression);
-    this.#sink = sink;
-  }
+/** A block of a term's postings in the shard that begins at `firstRow`. The rows, counted in the shard, rise from block to block. */
+interface RowPostings {
+  readonly firstRow: number;
+  readonly rows: Uint32Array;
+  readonly tfs: Uint32Array;
+}
 
-  /** Writes the parts as one message. */
-  async write(...parts: readonly MessageBuffer[]): Promise<void> {
-    this.#buffer.delimited(...parts);
-    if (this.#buffer.length >= BLOCK_BYTES) await this.flush();
-  }
-
-  async flush(): Promise<void> {
-    if (this.#buffer.length === 0) return;
-    await this.#sink(this.#pack(this.#buffer.bytes));
-    this.#buffer.clear();
+/** Every term of the shards once, in the order of its UTF-8 bytes, with the postings of all shards, also of deleted rows. */
+function* mergedTerms(
+  shards: readonly OpenedFile[],
+): Generator<{ term: Uint8Array; postings: () => Generator<RowPostings, void> }, void> {
+  const cursors = shards.map(({ firstRow, file }) => {
+    const terms = file.terms();
+    return { firstRow, terms, next: terms.next().value ?? undefined };
+  });
+  for (;;) {
+    let least: Uint8Array | undefined;
+    for (const { next } of cursors) {
+      if (next !== undefined && (least === undefined || Buffer.compare(next.term, least) < 0)) least = next.term;
+    }
+    if (least === undefined) return;
+    const term = least;
+    const having = cursors.filter(({ next }) => next !== undefined && Buffer.compare(next.term, term) === 0);
+    yield {
+      term,
+      *postings() {
+        for (const { firstRow, next } of having) {
+          for (const { rows, tfs } of next!.postings()) yield { firstRow, rows, tfs };
+        }
+      },
+    };
+    for (const cursor of having) cursor.next = cursor.terms.next().value ?? undefined;
   }
 }

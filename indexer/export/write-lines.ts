@@ -3,42 +3,50 @@ import type { Compression } from '../../src/base/files/compression.ts';
 import type { StoredId } from '../../src/index/passages/passage-file.ts';
 import { openPack } from '../prepare/pack.ts';
 import type { ExportedPassage } from './index-rows.ts';
-import type { Sink } from './write-vectors.ts';
+
+export interface ContentOutput {
+  readonly compression: Compression;
+  readonly totalRows: number;
+  /** Writes bytes in order. The caller may overwrite them after the promise resolves. */
+  readonly write: (bytes: Uint8Array) => Promise<void>;
+  /** Called with the number of rows that were added since the last call. */
+  readonly onRows: (rows: number) => void;
+}
+
+export type WriteContent = (output: ContentOutput) => Promise<void>;
 
 /** A block of about this size becomes a gzip member or zstd frame. */
 const BLOCK_CHARACTERS = 1024 * 1024;
 
-/** Writes lines in compressed blocks. */
-export async function writeLines(
-  lines: AsyncIterable<string>,
-  compression: Compression,
-  sink: Sink,
-  onLine: () => void,
-): Promise<void> {
-  const pack = openPack(compression);
-  const encoder = new TextEncoder();
-  let block: string[] = [];
-  let characters = 0;
-  const flush = async (): Promise<void> => {
-    await sink(pack(encoder.encode(block.join(''))));
-    block = [];
-    characters = 0;
-  };
-  let blocks = 0;
-  for await (const line of lines) {
-    block.push(line, '\n');
-    characters += line.length + 1;
-    onLine();
-    if (characters >= BLOCK_CHARACTERS) {
-      await flush();
+/** Writes a line for each passage, in compressed blocks. */
+export function writeLines(
+  passages: AsyncIterable<ExportedPassage>,
+  lineOf: (passage: ExportedPassage) => string,
+): WriteContent {
+  return async ({ compression, write, onRows }) => {
+    const pack = openPack(compression);
+    const encoder = new TextEncoder();
+    let block: string[] = [];
+    let characters = 0;
+    let blocks = 0;
+    const flush = async (): Promise<void> => {
+      await write(pack(encoder.encode(block.join(''))));
+      block = [];
+      characters = 0;
       blocks++;
+    };
+    for await (const passage of passages) {
+      const line = lineOf(passage);
+      block.push(line, '\n');
+      characters += line.length + 1;
+      onRows(1);
+      if (characters >= BLOCK_CHARACTERS) await flush();
     }
-  }
-  // Without lines, a compressed file still needs one empty member or frame.
-  if (characters > 0 || blocks === 0) await flush();
+    // Without lines, a compressed file still needs one empty member or frame.
+    if (characters > 0 || blocks === 0) await flush();
+  };
 }
 
-/** The compression that the suffix of a path asks for. */
 export function compressionOfPath(path: string): Compression {
   const name = path.toLowerCase();
   if (name.endsWith('.gz')) return 'gzip';

@@ -1,8 +1,7 @@
 import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { passagesOf, type RowChoice, vectorBlocks, vectorsOf } from './index-rows.ts';
+import { passagesOf, type RowChoice, vectorBlocks } from './index-rows.ts';
 import { ParquetGroups } from './parquet-groups.ts';
-import { idText } from './write-lines.ts';
-import type { Sink } from './write-vectors.ts';
+import { type ContentOutput, idText } from './write-lines.ts';
 
 /** Vector components per row group. A row group is held in memory. */
 const GROUP_VALUES = 1024 * 1024;
@@ -16,50 +15,43 @@ const SCHEMA = [
   { name: 'element', type: 'FLOAT', repetition_type: 'REQUIRED' },
 ] as const;
 
-interface Group {
-  ids: (string | null)[];
-  documents: string[];
-  vectors: number[][];
-}
-
 /** Writes the columns id, document (the JSON text of the corpus row) and vector. */
 export async function writeParquet(
   directory: IndexDirectory,
   choice: RowChoice,
-  sink: Sink,
-  onRows: (rows: number) => void,
+  { write, onRows }: ContentOutput,
 ): Promise<void> {
-  const { dimension } = vectorsOf(directory);
+  const { dimension } = directory.manifest;
   const parquet = new ParquetGroups(SCHEMA);
-  await sink(parquet.begin());
+  await write(parquet.begin());
   const groupRows = Math.max(1, Math.floor(GROUP_VALUES / dimension));
   const passages = passagesOf(directory, choice);
-  let group: Group = { ids: [], documents: [], vectors: [] };
+  let [ids, documents, vectors]: [(string | null)[], string[], number[][]] = [[], [], []];
   const writeGroup = async (): Promise<void> => {
-    const rows = group.ids.length;
+    const rows = ids.length;
     if (rows === 0) return;
     const columns = [
-      { name: 'id', data: group.ids },
-      { name: 'document', data: group.documents },
+      { name: 'id', data: ids },
+      { name: 'document', data: documents },
       // Neither a dictionary nor compression makes vectors smaller.
-      { name: 'vector', data: group.vectors, encoding: 'PLAIN', codec: 'UNCOMPRESSED' } as const,
+      { name: 'vector', data: vectors, encoding: 'PLAIN', codec: 'UNCOMPRESSED' } as const,
     ];
-    await sink(parquet.write(rows, columns));
+    await write(parquet.write(rows, columns));
     onRows(rows);
-    group = { ids: [], documents: [], vectors: [] };
+    [ids, documents, vectors] = [[], [], []];
   };
   for await (const block of vectorBlocks(directory, choice)) {
     for (let start = 0; start < block.length; start += dimension) {
       const { value } = await passages.next();
       if (value === undefined) break;
-      group.ids.push(idText(value.id));
-      group.documents.push(value.document);
-      group.vectors.push(Array.from(block.subarray(start, start + dimension)));
-      if (group.ids.length === groupRows) await writeGroup();
+      ids.push(idText(value.id));
+      documents.push(value.document);
+      vectors.push(Array.from(block.subarray(start, start + dimension)));
+      if (ids.length === groupRows) await writeGroup();
     }
   }
   // Runs the generator to its end, where it compares the number of passages with the number of rows.
   await passages.next();
   await writeGroup();
-  await sink(parquet.end());
+  await write(parquet.end());
 }

@@ -1,30 +1,20 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
-import { encodeFlatHeader, faissMetric } from '../../src/engine/vectors/faiss-format.ts';
-import { encodeFp16Header } from '../../src/engine/vectors/faiss-fp16-format.ts';
-import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
+import { encodeFlatHeader, encodeFp16Header, faissMetric } from '../../src/engine/vectors/faiss-format.ts';
+import type { IndexSource } from '../../src/engine/vectors/vector-index.ts';
 import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { type RowChoice, vectorBlocks, vectorsOf } from './index-rows.ts';
-
-/** Writes bytes in order. The caller may overwrite them after the promise resolves. */
-export type Sink = (bytes: Uint8Array) => Promise<void>;
-
-export interface VectorShape {
-  /** Number of exported rows. */
-  readonly rows: number;
-  readonly dtype: VectorDtype;
-}
+import { type RowChoice, vectorBlocks } from './index-rows.ts';
+import type { ExportShape } from './planned-outputs.ts';
+import type { WriteContent } from './write-lines.ts';
 
 /** The header of a FAISS file: a flat index (`IxFI` or `IxF2`), or for float16 a scalar quantiser index (`IxSQ`). */
-export function faissHeader(directory: IndexDirectory, { rows, dtype }: VectorShape): Uint8Array {
-  const source = vectorsOf(directory);
-  const header = { rows, dimension: source.dimension, metric: faissMetric(source.metric) };
+export function faissHeader({ dimension, metric }: IndexSource, { rows, dtype }: ExportShape): Uint8Array {
+  const header = { rows, dimension, metric: faissMetric(metric) };
   return dtype === 'float16' ? encodeFp16Header(header) : encodeFlatHeader(header);
 }
 
 /** The header of a .npy file, version 1.0 (numpy.lib.format). Its length is a multiple of 64, as with numpy. */
-export function npyHeader(directory: IndexDirectory, { rows, dtype }: VectorShape): Uint8Array {
-  const { dimension } = vectorsOf(directory);
+export function npyHeader({ dimension }: IndexSource, { rows, dtype }: ExportShape): Uint8Array {
   const descr = dtype === 'float16' ? '<f2' : '<f4';
   const text = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${rows}, ${dimension}), }`;
   const length = Math.ceil((10 + text.length + 1) / 64) * 64;
@@ -37,25 +27,29 @@ export function npyHeader(directory: IndexDirectory, { rows, dtype }: VectorShap
 }
 
 /**
- * Writes the vectors, row-major, in `dtype`.
+ * Writes a header and the vectors, row-major.
  *
  * @throws TrawlError NOT_SUPPORTED for a value that float16 cannot represent exactly, with row and column in `details`;
  * ENGINE_MISSING for float16 without the native engine.
  */
-export async function writeVectors(
+export function writeVectors(
   directory: IndexDirectory,
-  dtype: VectorDtype,
   choice: RowChoice,
-  sink: Sink,
-): Promise<void> {
-  const kernel = dtype === 'float16' ? kernelForFloat16() : undefined;
-  const { dimension } = vectorsOf(directory);
-  let row = 0;
-  for await (const values of vectorBlocks(directory, choice)) {
-    const numbers = kernel === undefined ? values : toHalves(kernel, values, row, dimension);
-    await sink(new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
-    row += values.length / dimension;
-  }
+  shape: ExportShape,
+  header: (source: IndexSource, shape: ExportShape) => Uint8Array,
+): WriteContent {
+  return async ({ write, onRows }) => {
+    await write(header(directory.source!, shape));
+    const kernel = shape.dtype === 'float16' ? kernelForFloat16() : undefined;
+    const { dimension } = directory.manifest;
+    let row = 0;
+    for await (const values of vectorBlocks(directory, choice)) {
+      const numbers = kernel === undefined ? values : toHalves(kernel, values, row, dimension);
+      onRows(values.length / dimension);
+      await write(new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
+      row += values.length / dimension;
+    }
+  };
 }
 
 function toHalves(kernel: Kernel, values: Float32Array, firstRow: number, dimension: number): Uint16Array {

@@ -1,4 +1,5 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
+import { invalidModel } from '../../src/encoder/model/json-file.ts';
 import type { RepositoryFile } from './repository.ts';
 
 /** Configs, tokenizer and vocabulary, in the root and in the folders of sentence-transformers modules (`1_Pooling`). */
@@ -12,18 +13,17 @@ const WEIGHT_FOLDERS = ['', '0_Transformer/'];
 const GRAPHS = ['onnx/model.onnx', 'model.onnx'];
 
 /**
- * The files of a repository that a model import needs: configs, tokenizer, and the weights in one format: safetensors if
- * there are any, else an ONNX graph; with `graphFirst` the other way round.
- *
- * @throws TrawlError MODEL_INVALID if the repository has neither or is not a Transformers checkpoint.
+ * The files of a repository that a model import needs: configs, tokenizer, and the weights in one format: safetensors if there are any,
+ * else an ONNX graph; with `graphFirst` the other way round. Throws MODEL_INVALID if the repository has neither or is not a Transformers
+ * checkpoint.
  */
 export function checkpointFiles(
   files: readonly RepositoryFile[],
   { graphFirst = false }: { readonly graphFirst?: boolean } = {},
 ): RepositoryFile[] {
   const paths = new Set(files.map(({ path }) => path));
-  const safetensors = WEIGHT_FOLDERS.map((folder) => safetensorsOf(folder, paths));
-  const formats = graphFirst ? [graphOf(paths), ...safetensors] : [...safetensors, graphOf(paths)];
+  const safetensors = WEIGHT_FOLDERS.map((folder) => findSafetensors(folder, paths));
+  const formats = graphFirst ? [findGraph(paths), ...safetensors] : [...safetensors, findGraph(paths)];
   if (!paths.has('config.json') && !paths.has('0_Transformer/config.json')) throw noConfig(paths);
   const weights = formats.find((found) => found.length > 0);
   if (weights === undefined) throw noWeights(paths);
@@ -35,7 +35,7 @@ export function checkpointFiles(
   );
 }
 
-/** Of the same files those that say what the model is: configs, without weights and tokenizer. Throws as `checkpointFiles`. */
+/** The files of `checkpointFiles` that say what the model is: configs, without weights and tokenizer. Throws as `checkpointFiles`. */
 export function describingFiles(files: readonly RepositoryFile[]): RepositoryFile[] {
   return checkpointFiles(files).filter(
     ({ path }) =>
@@ -54,7 +54,7 @@ function isIndex(path: string): boolean {
   return path.endsWith('.index.json');
 }
 
-function safetensorsOf(folder: string, paths: ReadonlySet<string>): string[] {
+function findSafetensors(folder: string, paths: ReadonlySet<string>): string[] {
   const single = `${folder}model.safetensors`;
   if (paths.has(single)) return [single];
   const index = `${single}.index.json`;
@@ -67,14 +67,13 @@ function safetensorsOf(folder: string, paths: ReadonlySet<string>): string[] {
   ];
 }
 
-function graphOf(paths: ReadonlySet<string>): string[] {
+function findGraph(paths: ReadonlySet<string>): string[] {
   const graph = GRAPHS.find((path) => paths.has(path));
   return graph === undefined ? [] : [graph, `${graph}_data`, `${graph}.data`].filter((path) => paths.has(path));
 }
 
 function noConfig(paths: ReadonlySet<string>): TrawlError {
-  return new TrawlError(
-    'MODEL_INVALID',
+  return invalidModel(
     paths.has('adapter_config.json')
       ? "The repository has an adapter (LoRA), not a whole model. Merge it into the model that it changes, with Python's peft: " +
           'model.merge_and_unload().save_pretrained(folder), and add the folder.'
@@ -83,10 +82,9 @@ function noConfig(paths: ReadonlySet<string>): TrawlError {
 }
 
 function noWeights(paths: ReadonlySet<string>): TrawlError {
-  const pickled = [...paths].some((path) => /(^|\/)pytorch_model.*\.bin$/.test(path));
-  return new TrawlError(
-    'MODEL_INVALID',
-    pickled
+  const isPickled = [...paths].some((path) => /(^|\/)pytorch_model.*\.bin$/.test(path));
+  return invalidModel(
+    isPickled
       ? 'The repository has its weights only as pytorch_model.bin, which Trawl does not read because it can execute code. Use a ' +
           'revision with safetensors (often refs/pr/1, a pull request on the hub), or write one with Python: ' +
           'AutoModel.from_pretrained(id).save_pretrained(folder, safe_serialization=True), and add the folder.'

@@ -6,19 +6,15 @@ import { TransientFailure, withTransferRetries } from '../../src/base/net/retrie
 import type { WatchedReply } from '../../src/base/net/watched-fetch.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { partialOf } from '../../src/base/system/partial-file.ts';
-import { startHash } from './content-hash.ts';
-import { type DownloadRecord, hashText } from './download-record.ts';
+import type { DownloadRecord } from './download-record.ts';
 import type { HubClient } from './hub-client.ts';
-import { failureOf } from './hub-error.ts';
-import { fileAddress, pageOf, type RepositoryFile, type RepositoryListing } from './repository.ts';
+import { fileAddress, pageOf, type RepositoryFile, type RepositoryListing, startHash } from './repository.ts';
 import { writingFailed } from './writing-failed.ts';
 
-export interface FileDownload {
+interface FileDownload {
   readonly client: HubClient;
   readonly listing: RepositoryListing;
   readonly file: RepositoryFile;
-  /** Path of the finished file. Until it is complete and checked it is `<target>.partial`. */
-  readonly target: string;
   readonly record: DownloadRecord;
   readonly signal: AbortSignal;
   readonly onNotice?: (text: string) => void;
@@ -26,26 +22,18 @@ export interface FileDownload {
   onBytes(bytes: number): void;
 }
 
-/** Number of bytes of the `.partial` file from which a download can resume; 0 if it must start over. */
-export async function usablePartial(target: string, file: RepositoryFile, record: DownloadRecord): Promise<number> {
-  if (record.partial(file.path)?.hash !== hashText(file.hash)) return 0;
-  const bytes = (await stat(partialOf(target)).catch(() => undefined))?.size ?? 0;
-  return bytes <= file.bytes ? bytes : 0;
-}
-
 /**
- * Downloads one file, resuming where an earlier attempt or run ended, and renames it to its target once its length and hash
- * match the hub's. Returns the number of transferred bytes. After DOWNLOAD_CORRUPT, which also reports a wrong length, the partial
- * file is deleted; after any other error it is kept, and the next call resumes from it.
- *
- * @throws TrawlError HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE, HUB_REPLY_INVALID, DOWNLOAD_CORRUPT, DISK_FULL,
- * OUTPUT_NOT_WRITABLE, CANCELLED.
+ * Downloads one file, resuming where an earlier attempt or run ended, and renames it to its target once its length and hash match the
+ * hub's. Returns the number of transferred bytes. After DOWNLOAD_CORRUPT, which also reports a wrong length, the partial file is deleted;
+ * after any other error it is kept, and the next call resumes from it. Throws HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE,
+ * HUB_REPLY_INVALID, DOWNLOAD_CORRUPT, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED.
  */
 export async function downloadFile(download: FileDownload): Promise<number> {
-  const { client, file, target, record, signal, onNotice, onBytes } = download;
+  const { client, file, record, signal, onNotice, onBytes } = download;
+  const target = record.target(file);
   await mkdir(dirname(target), { recursive: true }).catch(writingFailed(target));
-  const kept = await usablePartial(target, file, record);
-  if (kept === 0) await record.setPartial(file.path, { hash: hashText(file.hash), etag: null });
+  const kept = await record.resumableBytes(file);
+  if (kept === 0) await record.setPartial(file, null);
   const path = partialOf(target);
   const handle = await open(path, kept > 0 ? 'r+' : 'w').catch(writingFailed(target));
   const received = new ReceivedFile({
@@ -61,7 +49,7 @@ export async function downloadFile(download: FileDownload): Promise<number> {
   const attempt = async (progressed: () => void): Promise<void> => {
     if (received.position < file.bytes) await fetchRest(download, received, progressed);
     const actual = received.digest();
-    if (actual !== file.hash.value) await received.reject(wrongHash(download, actual));
+    if (actual !== file.hash.value) await received.reject(wrongHash(file, target, actual));
   };
   let isCorrupt = false;
   try {
@@ -77,14 +65,13 @@ export async function downloadFile(download: FileDownload): Promise<number> {
   }
   await rename(path, target).catch(writingFailed(target));
   await syncFolder(dirname(target));
-  const { mtimeMs } = await stat(target);
-  await record.setFinished(file.path, { hash: hashText(file.hash), bytes: file.bytes, mtimeMs });
+  await record.setFinished(file, await stat(target));
   return received.transferred;
 }
 
 async function fetchRest(download: FileDownload, received: ReceivedFile, progressed: () => void): Promise<void> {
   const { client, listing, file, record, signal } = download;
-  const etag = record.partial(file.path)?.etag ?? null;
+  const etag = record.etag(file);
   const headers: Record<string, string> = {};
   if (received.position > 0) {
     headers['range'] = `bytes=${received.position}-`;
@@ -103,8 +90,9 @@ async function fetchRest(download: FileDownload, received: ReceivedFile, progres
 async function startReading(
   { client, listing, file, record }: FileDownload,
   received: ReceivedFile,
-  { status, headers }: WatchedReply,
+  reply: WatchedReply,
 ): Promise<void> {
+  const { status, headers } = reply;
   if (status === 206) {
     const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
     if (Number(first) !== received.position) {
@@ -121,34 +109,31 @@ async function startReading(
     await received.startOver();
     throw new TransientFailure('the server does not have the requested range');
   } else {
-    const { endpoint, token } = client.settings;
-    const [repository, revision, withToken] = [pageOf(listing.repository), listing.commit, token !== undefined];
-    throw failureOf({ status, headers, endpoint, repository, revision, path: file.path, withToken });
+    throw client.failure(reply, {
+      repository: pageOf(listing.repository),
+      revision: listing.commit,
+      path: file.path,
+    });
   }
-  const etag = strongEtag(headers);
-  if (etag !== record.partial(file.path)?.etag) await record.setPartial(file.path, { hash: hashText(file.hash), etag });
+  // Weak ETags do not identify bytes, so If-Range cannot use them.
+  const etag = headers.get('etag')?.startsWith('"') ? headers.get('etag') : null;
+  if (etag !== record.etag(file)) await record.setPartial(file, etag);
 }
 
-function wrongHash({ file, target }: FileDownload, actual: string): TrawlError {
+function wrongHash({ path, hash }: RepositoryFile, target: string, actual: string): TrawlError {
   return new TrawlError(
     'DOWNLOAD_CORRUPT',
-    `${file.path} has the ${file.hash.algorithm} ${actual}; the hub says ${file.hash.value}. The downloaded file was deleted. ` +
-      'Try again; if the error persists, the server or a proxy sends a wrong file.',
-    { details: { path: file.path, target, actual, expected: file.hash.value } },
+    `${path} has the ${hash.algorithm} ${actual}; the hub says ${hash.value}. The downloaded file was deleted. ${TRY_AGAIN}`,
+    { details: { path, target, actual, expected: hash.value } },
   );
 }
 
 function wrongLength({ path, bytes }: RepositoryFile, length: string): TrawlError {
   return new TrawlError(
     'DOWNLOAD_CORRUPT',
-    `The server sends ${length} for ${path}; the hub says ${bytes}. The downloaded part was deleted. ` +
-      'Try again; if the error persists, the server or a proxy sends a wrong file.',
+    `The server sends ${length} for ${path}; the hub says ${bytes}. The downloaded part was deleted. ${TRY_AGAIN}`,
     { details: { path, expectedBytes: bytes } },
   );
 }
 
-/** Weak ETags do not identify bytes, so If-Range cannot use them. */
-function strongEtag(headers: Headers): string | null {
-  const etag = headers.get('etag');
-  return etag?.startsWith('"') ? etag : null;
-}
+const TRY_AGAIN = 'Try again; if the error persists, the server or a proxy sends a wrong file.';

@@ -1,91 +1,94 @@
-import { readFile } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isObject } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
-import type { FileHash } from './repository.ts';
+import { partialOf } from '../../src/base/system/partial-file.ts';
+import type { RepositoryFile } from './repository.ts';
 import { writingFailed } from './writing-failed.ts';
 
 /** Prefix of Trawl's own files in a download folder. Files of a repository must not have it. */
 export const RECORD_PREFIX = '.trawl-download';
-const RECORD_FILE = `${RECORD_PREFIX}.json`;
-
-/** A complete, checked file. */
-export interface FinishedFile {
-  readonly hash: string;
-  readonly bytes: number;
-  readonly mtimeMs: number;
-}
-
-/** A file in transfer, whose beginning is in a `.partial` file. */
-export interface PartialFile {
-  readonly hash: string;
-  /** The sending server's ETag, for If-Range; null if it sent no strong one. */
-  readonly etag: string | null;
-}
 
 interface RecordFile {
   readonly version: 1;
   readonly repository: string;
-  finished: Record<string, FinishedFile>;
-  partial: Record<string, PartialFile>;
+  /** Complete, checked files by path. */
+  finished: Record<string, { readonly hash: string; readonly bytes: number; readonly mtimeMs: number }>;
+  /** Files in transfer, whose beginning is in a `.partial` file. `etag` is for If-Range; null if the server sent no strong one. */
+  partial: Record<string, { readonly hash: string; readonly etag: string | null }>;
 }
 
 /** Records the files of a repository that a folder has, so that a later run does not download them again. */
 export class DownloadRecord {
-  readonly #path: string;
+  readonly #folder: string;
   readonly #content: RecordFile;
   #saving: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, content: RecordFile) {
-    this.#path = path;
+  private constructor(folder: string, content: RecordFile) {
+    this.#folder = folder;
     this.#content = content;
   }
 
   /**
-   * The record of a folder. A missing or unreadable record counts as empty; existing files are then hashed again.
-   *
-   * @throws TrawlError OUTPUT_NOT_WRITABLE if the folder belongs to another repository.
+   * The record of a folder. A missing or unreadable record counts as empty; existing files are then hashed again. Throws
+   * OUTPUT_NOT_WRITABLE if the folder belongs to another repository.
    */
   static async open(folder: string, repository: string): Promise<DownloadRecord> {
-    const path = join(folder, RECORD_FILE);
-    const read = await readRecord(path);
-    if (read !== undefined && read.repository !== repository) {
+    const content = (await readRecord(recordPath(folder))) ?? { version: 1, repository, finished: {}, partial: {} };
+    if (content.repository !== repository) {
       throw new TrawlError(
         'OUTPUT_NOT_WRITABLE',
-        `${folder} has files of ${read.repository}, not of ${repository}. Choose another folder, or remove it.`,
+        `${folder} has files of ${content.repository}, not of ${repository}. Choose another folder, or remove it.`,
       );
     }
-    const empty: RecordFile = { version: 1, repository, finished: {}, partial: {} };
-    const content = read ?? empty;
     // Without a prototype, because a file may be called `constructor`.
     content.finished = Object.assign(Object.create(null), content.finished);
     content.partial = Object.assign(Object.create(null), content.partial);
-    return new DownloadRecord(path, content);
+    return new DownloadRecord(folder, content);
   }
 
-  finished(path: string): FinishedFile | undefined {
-    return this.#content.finished[path];
+  /** Path of the finished file. Until it is complete and checked it is `<target>.partial`. */
+  target({ path }: { readonly path: string }): string {
+    return join(this.#folder, path);
   }
 
-  partial(path: string): PartialFile | undefined {
-    return this.#content.partial[path];
+  /** Whether an earlier run finished a file of this path, with whatever content. */
+  hasFinished({ path }: RepositoryFile): boolean {
+    return this.#content.finished[path] !== undefined;
   }
 
-  /** All recorded paths. */
+  /** Whether an earlier run finished the file with the hub's present content, and nobody has changed it since. */
+  isUnchanged(file: RepositoryFile, found: Stats): boolean {
+    const known = this.#content.finished[file.path];
+    return known?.hash === hashText(file) && known.bytes === found.size && known.mtimeMs === found.mtimeMs;
+  }
+
+  /** Number of bytes of the `.partial` file from which a download can resume; 0 if it must start over. */
+  async resumableBytes(file: RepositoryFile): Promise<number> {
+    if (this.#content.partial[file.path]?.hash !== hashText(file)) return 0;
+    const bytes = (await stat(partialOf(this.target(file))).catch(() => undefined))?.size ?? 0;
+    return bytes <= file.bytes ? bytes : 0;
+  }
+
+  etag({ path }: RepositoryFile): string | null {
+    return this.#content.partial[path]?.etag ?? null;
+  }
+
   paths(): string[] {
     return [...new Set([...Object.keys(this.#content.finished), ...Object.keys(this.#content.partial)])];
   }
 
-  setPartial(path: string, partial: PartialFile): Promise<void> {
-    delete this.#content.finished[path];
-    this.#content.partial[path] = partial;
+  setPartial(file: RepositoryFile, etag: string | null): Promise<void> {
+    delete this.#content.finished[file.path];
+    this.#content.partial[file.path] = { hash: hashText(file), etag };
     return this.#save();
   }
 
-  setFinished(path: string, finished: FinishedFile): Promise<void> {
-    delete this.#content.partial[path];
-    this.#content.finished[path] = finished;
+  setFinished(file: RepositoryFile, { mtimeMs }: Stats): Promise<void> {
+    delete this.#content.partial[file.path];
+    this.#content.finished[file.path] = { hash: hashText(file), bytes: file.bytes, mtimeMs };
     return this.#save();
   }
 
@@ -97,15 +100,20 @@ export class DownloadRecord {
 
   /** Serialises the writes: several files may finish at once. */
   #save(): Promise<void> {
+    const path = recordPath(this.#folder);
     this.#saving = this.#saving
       .catch(() => undefined)
-      .then(() => writeJsonDurably(this.#path, this.#content).catch(writingFailed(this.#path)));
+      .then(() => writeJsonDurably(path, this.#content).catch(writingFailed(path)));
     return this.#saving;
   }
 }
 
-export function hashText({ algorithm, value }: FileHash): string {
-  return `${algorithm}:${value}`;
+function recordPath(folder: string): string {
+  return join(folder, `${RECORD_PREFIX}.json`);
+}
+
+function hashText({ hash }: RepositoryFile): string {
+  return `${hash.algorithm}:${hash.value}`;
 }
 
 async function readRecord(path: string): Promise<RecordFile | undefined> {

@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
-import { cacheFolder } from '../../src/base/options/cache-folder.ts';
-import { environmentVariable } from '../../src/base/options/resolve-options.ts';
+import { cacheFolder, environmentVariable } from '../../src/base/options/environment.ts';
 
 /** Access to the hub, from the same environment variables as Python's huggingface_hub. */
 export interface HubSettings {

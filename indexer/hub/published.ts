@@ -9,21 +9,13 @@ interface PublishedIndex {
   readonly passageTemplate: string;
 }
 
-interface PublishedFile {
-  readonly path: string;
-  /** Expected size; the hub's is authoritative. */
-  readonly bytes?: number;
-  /** Expected size to three digits, as shown on the hub's web page. */
-  readonly roundedBytes?: number;
-}
-
-/** Files of one data set repository. */
 interface PublishedFiles {
   /** `owner/name`. */
   readonly repository: string;
   /** `vectors`: parts of one FAISS file, in order. */
   readonly holds: 'corpus' | 'vectors';
-  readonly files: readonly PublishedFile[];
+  /** Expected sizes, exact or to three digits as the hub's web page shows them; the hub's own size is authoritative. */
+  readonly files: readonly { readonly path: string; readonly bytes?: number; readonly roundedBytes?: number }[];
 }
 
 export interface Published {

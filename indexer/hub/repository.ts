@@ -1,29 +1,26 @@
+import { createHash, type Hash } from 'node:crypto';
 import { datasetInfo, listFiles, modelInfo } from '@huggingface/hub';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { TransientFailure, withTransferRetries } from '../../src/base/net/retries.ts';
 import type { HubClient } from './hub-client.ts';
-import { failureOf } from './hub-error.ts';
-
-const REPOSITORY_TYPES = ['model', 'dataset'] as const;
 
 export interface Repository {
-  readonly type: (typeof REPOSITORY_TYPES)[number];
+  readonly type: 'model' | 'dataset';
   /** `org/name`. */
   readonly name: string;
-}
-
-/** The hub's hash of a file: SHA-256 for LFS files, git's SHA-1 (of `blob <size>\0` and the bytes) for others. */
-export interface FileHash {
-  readonly algorithm: 'sha256' | 'git-sha1';
-  /** Hexadecimal. */
-  readonly value: string;
 }
 
 export interface RepositoryFile {
   /** Relative, with slashes. Checked to stay inside the folder it is joined to. */
   readonly path: string;
   readonly bytes: number;
-  readonly hash: FileHash;
+  /** Hexadecimal: SHA-256 for LFS files, git's SHA-1 (of `blob <size>\0` and the bytes) for others. */
+  readonly hash: { readonly algorithm: 'sha256' | 'git-sha1'; readonly value: string };
+}
+
+/** Starts the hash of a file's content with the hub's algorithm for it. */
+export function startHash({ hash, bytes }: RepositoryFile): Hash {
+  return hash.algorithm === 'sha256' ? createHash('sha256') : createHash('sha1').update(`blob ${bytes}\0`);
 }
 
 export interface RepositoryListing {
@@ -31,13 +28,6 @@ export interface RepositoryListing {
   /** The commit that the revision names now. */
   readonly commit: string;
   readonly files: readonly RepositoryFile[];
-}
-
-export interface ListOptions {
-  /** Branch, tag or commit; default main. */
-  readonly revision?: string;
-  readonly signal?: AbortSignal;
-  readonly onNotice?: (text: string) => void;
 }
 
 /** Maximum size of an API reply; a page of 1000 files has about 400 KB. */
@@ -49,16 +39,13 @@ export function parseRepositoryName(text: string): string {
   throw new TrawlError('USAGE', `${JSON.stringify(text)} is not a repository name; expected organisation/name.`);
 }
 
-/**
- * Lists all files of a repository at a revision. Rejects paths that lead outside a folder.
- *
- * @throws TrawlError HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE, HUB_REPLY_INVALID, CANCELLED
- */
+/** Lists all files at a revision. Throws HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE, HUB_REPLY_INVALID (also for unsafe paths), CANCELLED. */
 export async function listRepository(
   client: HubClient,
   repository: Repository,
-  { revision = 'main', signal, onNotice }: ListOptions = {},
+  options: { readonly revision?: string; readonly signal?: AbortSignal; readonly onNotice?: (text: string) => void },
 ): Promise<RepositoryListing> {
+  const { revision = 'main', signal, onNotice } = options;
   const hubUrl = client.settings.endpoint;
   const name = parseRepositoryName(repository.name);
   const context = { repository: pageOf(repository), revision };
@@ -87,7 +74,6 @@ export async function listRepository(
   }
 }
 
-/** Download address of a file. */
 export function fileAddress(client: HubClient, { repository, commit }: RepositoryListing, path: string): string {
   const encoded = path.split('/').map(encodeURIComponent).join('/');
   return `${client.settings.endpoint}/${pageOf(repository)}/resolve/${commit}/${encoded}`;
@@ -111,9 +97,7 @@ function apiFetch(
     const reply = await client.get(String(input), Object.fromEntries(new Headers(init?.headers)), signal);
     if (reply.status !== 200) {
       reply.drop();
-      const { endpoint, token } = client.settings;
-      const withToken = token !== undefined;
-      throw failureOf({ ...context, status: reply.status, headers: reply.headers, endpoint, withToken });
+      throw client.failure(reply, context);
     }
     const chunks: Uint8Array[] = [];
     let bytes = 0;
@@ -130,28 +114,18 @@ function apiFetch(
 
 function checkedFile(
   client: HubClient,
-  { path, size, oid, lfs }: { path: string; size: number; oid?: string; lfs?: { oid: string; size: number } },
+  { path, size, oid, lfs }: { path: string; size: number; oid?: string; lfs?: { oid: string; size: number } | null },
 ): RepositoryFile {
   if (typeof path !== 'string' || !isSafePath(path)) {
     throw invalid(client, `has the path ${JSON.stringify(path)}, which is not a safe relative path`);
   }
-  const hash: FileHash | undefined =
-    lfs !== undefined && lfs !== null
-      ? { algorithm: 'sha256', value: String(lfs.oid).replace(/^sha256:/, '') }
-      : oid === undefined
-        ? undefined
-        : { algorithm: 'git-sha1', value: String(oid) };
+  const isLfs = lfs !== undefined && lfs !== null;
+  const value = isLfs ? String(lfs.oid).replace(/^sha256:/, '') : String(oid);
   const bytes = lfs?.size ?? size;
-  const hexLength = hash?.algorithm === 'sha256' ? 64 : 40;
-  if (
-    !Number.isSafeInteger(bytes) ||
-    bytes < 0 ||
-    !/^[0-9a-f]+$/.test(hash?.value ?? '') ||
-    hash!.value.length !== hexLength
-  ) {
+  if (!Number.isSafeInteger(bytes) || bytes < 0 || !/^[0-9a-f]+$/.test(value) || value.length !== (isLfs ? 64 : 40)) {
     throw invalid(client, `has no usable size and checksum for ${JSON.stringify(path)}`);
   }
-  return { path, bytes, hash: hash! };
+  return { path, bytes, hash: { algorithm: isLfs ? 'sha256' : 'git-sha1', value } };
 }
 
 /** Also rejects drive letters, backslashes, control characters and names that are too long for a file system. */
@@ -174,6 +148,6 @@ function invalid(client: HubClient, fault: string, cause?: unknown): TrawlError 
   return new TrawlError(
     'HUB_REPLY_INVALID',
     `The file list of ${client.settings.endpoint} ${fault}. Nothing was written. Check that HF_ENDPOINT is the address of a hub.`,
-    cause === undefined ? {} : { cause },
+    { cause },
   );
 }

@@ -1,7 +1,6 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import type { RepositoryFile } from './repository.ts';
 
-/** Limit of the file names in a message. */
 const MAX_NAMES = 8;
 
 /** The files with these paths, in this order. @throws TrawlError HUB_NOT_FOUND with the missing paths. */
@@ -16,10 +15,7 @@ export function namedFiles(
   return paths.map((path) => byPath.get(path)!);
 }
 
-/**
- * The files that match one of the `include` patterns (all files if there are none) and no `exclude` pattern. @throws
- * TrawlError HUB_NOT_FOUND if no file is left.
- */
+/** The files that match `include` (empty: all) and no `exclude` pattern. Throws HUB_NOT_FOUND if no file is left. */
 export function chosenFiles(
   files: readonly RepositoryFile[],
   { include, exclude }: { readonly include: readonly string[]; readonly exclude: readonly string[] },
@@ -40,8 +36,8 @@ function noFile(files: readonly RepositoryFile[], what: string, repository: stri
 }
 
 /**
- * The files that match one of the patterns and no excluded one. Patterns are those of Python's huggingface_hub: `*` stands
- * for any characters including slashes, `?` for one. A pattern that ends with a slash matches everything below it.
+ * The files that match one of the patterns and no excluded one. As in Python's huggingface_hub, `*` stands for any characters
+ * including slashes and `?` for one; a pattern that ends with a slash matches everything below it.
  * @internal Exported for tests.
  */
 export function matchingFiles(

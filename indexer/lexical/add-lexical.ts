@@ -1,21 +1,25 @@
-import { rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { isSameJson } from '../../src/base/objects.ts';
+import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
-import type { ShardLexical, ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
+import type { FileRecord } from '../../src/index/manifest/schemas.ts';
+import { type ShardLexical, type ShardManifest, shardLexical } from '../../src/index/manifest/shard-manifest.ts';
 import { writeIndexManifest, writeShardManifest } from '../../src/index/manifest/write-manifest.ts';
 import { type IndexDirectory, type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { bm25Record } from '../building/build-settings.ts';
+import { lexicalHeaderProblems, lexicalOfShard } from '../verify/verify-lexical.ts';
+import { verifyWords } from '../verify/verify-words.ts';
 import { lacksTitles, noTitles } from './check-titles.ts';
-import { areIntact, filesOfOtherPassages, isIntact } from './damaged-lexical.ts';
 import { writeDeletedTexts } from './deleted-texts.ts';
-import { hasFilesOf, pathsOf, withLexical } from './lexical-records.ts';
+import { hasFilesOf, lexicalPaths, removeUnusedLexical, withLexical } from './lexical-records.ts';
 import { type MakeLexicalOptions, makeLexical } from './make-lexical.ts';
 
-export interface AddLexicalOptions extends MakeLexicalOptions {
-  /** Called with the name of each step. */
+/** Passages of the index that are analysed again. */
+const SAMPLE = 1_000;
+
+interface AddLexicalOptions extends MakeLexicalOptions {
   readonly onStep: (doing: string) => void;
 }
 
@@ -41,15 +45,18 @@ export async function addLexical(
   const isSwitched = isSameJson(manifest.bm25?.made, made);
   const passageFiles = shards.map((shard) => within(shard.folder, shard.manifest.passages.path));
   if (!isSwitched && lacksTitles(made, passageFiles, signal)) throw noTitles();
-  const foreign = isSwitched ? await filesOfOtherPassages(manifest, shards, kernel, signal) : new Set<string>();
-  const isUsable = async (shard: Shard, lexical: ShardLexical): Promise<boolean> =>
-    !pathsOf(lexical).some((path) => foreign.has(within(shard.folder, path))) && isIntact(shard, lexical, signal);
+  const foreign = new Set<string>();
+  if (isSwitched && kernel !== undefined) {
+    // Files that were written for other passages may have the right checksums.
+    const { problems } = await verifyWords(manifest, shards, kernel, { sample: SAMPLE, signal });
+    for (const { file } of problems) foreign.add(file);
+  }
   const next: IndexManifest = { ...manifest, bm25: { made: bm25Record(made), deleted: null } };
   const ready: OpenedShard[] = [];
   let count = 0;
   for (const shard of shards) {
     const current = shardLexical(shard.manifest, manifest);
-    const { changed, isMade } = await withWanted(shard, made, { current, isSwitched, kernel, isUsable, options });
+    const { changed, isMade } = await withWanted(shard, made, kernel, { ...options, current, isSwitched, foreign });
     if (!isSameJson(changed, shard.manifest)) await writeShardManifest(shard.folder, changed);
     ready.push({ ...shard, manifest: changed });
     if (isMade) count++;
@@ -83,57 +90,73 @@ export async function replaceLexical(
 ): Promise<ShardManifest> {
   const { folder, manifest } = shard;
   if (isSameJson(manifest.bm25?.made, made)) return manifest;
-  const isUsable = (lexical: Shard, found: ShardLexical): Promise<boolean> => isIntact(lexical, found, options.signal);
-  const making = { current: undefined, isSwitched: true, kernel, isUsable, options };
-  const { changed } = await withWanted(shard, made, making);
+  const { changed } = await withWanted(shard, made, kernel, { ...options, isSwitched: true });
   await writeShardManifest(folder, changed);
-  const kept = new Set(pathsOf(changed.bm25));
-  for (const path of pathsOf(manifest.bm25)) if (!kept.has(path)) await rm(within(folder, path), { force: true });
+  await removeUnusedLexical(folder, [manifest.bm25], changed.bm25);
   return changed;
 }
 
-interface Making {
+interface WantedOptions extends MakeLexicalOptions {
   /** The inverted indexes of the shard that its index reads until its manifest is replaced. */
-  readonly current: ShardLexical | undefined;
+  readonly current?: ShardLexical;
   /** Whether the manifest of the index names the wanted settings already, so that the shard may drop the current ones. */
   readonly isSwitched: boolean;
-  readonly kernel: Kernel | undefined;
-  /** Whether inverted indexes that a shard names can be used, and are not damaged. */
-  readonly isUsable: (shard: Shard, lexical: ShardLexical) => Promise<boolean>;
-  readonly options: MakeLexicalOptions & Partial<Pick<AddLexicalOptions, 'onStep'>>;
+  /** Paths of inverted indexes that were made of other passages. */
+  readonly foreign?: ReadonlySet<string>;
+  readonly onStep?: (doing: string) => void;
 }
 
 /** The manifest of a shard with the wanted inverted indexes, which are made unless the shard has them. */
 async function withWanted(
   shard: Shard,
   made: Bm25Settings,
-  { current, isSwitched, kernel, isUsable, options }: Making,
+  kernel: Kernel | undefined,
+  { current, isSwitched, foreign, onStep, onRows, signal }: WantedOptions,
 ): Promise<{ changed: ShardManifest; isMade: boolean }> {
   const kept = isSwitched ? undefined : current;
-  const { bm25, nextBm25 } = shard.manifest;
-  for (const found of new Set([current, nextBm25, bm25])) {
-    if (!hasFilesOf(found, made) || !(await isUsable(shard, found))) continue;
-    const wanted = { ...found, made: bm25Record(made) };
-    return { changed: withLexical(shard.manifest, kept, wanted), isMade: false };
+  const { folder, manifest } = shard;
+  for (const found of new Set([current, manifest.nextBm25, manifest.bm25])) {
+    if (!hasFilesOf(found, made) || lexicalPaths(found).some((path) => foreign?.has(within(folder, path)))) continue;
+    if (!(await isIntact(shard, found, signal))) continue;
+    return { changed: withLexical(manifest, kept, { ...found, made: bm25Record(made) }), isMade: false };
   }
-  options.onStep?.(`inverted indexes of ${shard.folder}`);
-  const { beside, bm25: wanted } = await makeBeside(shard, current, made, kernel, options);
-  return { changed: withLexical(beside, kept, wanted), isMade: true };
-}
-
-/** Makes inverted indexes beside the current ones of a shard. Returns its manifest with the records of both files. */
-async function makeBeside(
-  { folder, manifest }: Shard,
-  current: ShardLexical | undefined,
-  made: Bm25Settings,
-  kernel: Kernel | undefined,
-  options: MakeLexicalOptions,
-): Promise<{ beside: ShardManifest; bm25: ShardLexical }> {
-  // The manifest must not name files that are being replaced: those of an earlier call with yet other settings.
+  onStep?.(`inverted indexes of ${folder}`);
+  // The manifest must not name files that are being replaced, such as files of an earlier call with other settings.
   const without = withLexical(manifest, current);
   if (!isSameJson(without, manifest)) await writeShardManifest(folder, without);
   const inUse = new Set(without.files.map(({ path }) => path));
   const passages = within(folder, manifest.passages.path);
-  const { bm25, files } = await makeLexical(folder, passages, made, kernel, { ...options, inUse });
-  return { beside: { ...without, files: [...without.files, ...files] }, bm25 };
+  const { bm25: wanted, files } = await makeLexical(folder, passages, made, kernel, { onRows, inUse, signal });
+  return { changed: withLexical({ ...without, files: [...without.files, ...files] }, kept, wanted), isMade: true };
+}
+
+/**
+ * Whether the files of these inverted indexes of a shard exist, with the checksums and counts of its manifest.
+ *
+ * @throws TrawlError CANCELLED; errors of reading.
+ */
+async function isIntact(
+  { folder, manifest }: Shard,
+  lexical: ShardLexical,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const paths = new Set(lexicalPaths(lexical));
+  const files = manifest.files.filter(({ path }) => paths.has(path));
+  if (!(await areIntact(folder, files, signal))) return false;
+  const absolute = new Set([...paths].map((path) => within(folder, path)));
+  return lexicalOfShard(folder, manifest).every(
+    (named) => !absolute.has(named.path) || lexicalHeaderProblems(named).length === 0,
+  );
+}
+
+async function areIntact(
+  folder: string,
+  files: readonly FileRecord[],
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  for (const { path, sha256 } of files) {
+    const file = within(folder, path);
+    if (!existsSync(file) || (await sha256OfFile(file, signal)) !== sha256) return false;
+  }
+  return true;
 }

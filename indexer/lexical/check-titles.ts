@@ -1,10 +1,9 @@
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
-import { fieldText } from '../../src/index/passages/field-text.ts';
+import { fieldText } from '../../src/index/passages/document-fields.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 
-/** Number of rows read at once. */
 const BLOCK_ROWS = 1_024;
 
 /**
@@ -14,25 +13,22 @@ const BLOCK_ROWS = 1_024;
  */
 export function lacksTitles(
   bm25: Bm25Settings | undefined,
-  passageFiles: Iterable<string>,
+  passageFiles: readonly string[],
   signal?: AbortSignal,
 ): boolean {
-  return bm25?.fields.includes('title') === true && !hasTitle(passageFiles, signal);
-}
-
-function hasTitle(passageFiles: Iterable<string>, signal: AbortSignal | undefined): boolean {
+  if (bm25?.fields.includes('title') !== true) return false;
   for (const path of passageFiles) {
     const file = new PassageFile(path, { mapped: false });
     try {
       for (let first = 0; first < file.rows; first += BLOCK_ROWS) {
         throwIfCancelled(signal);
-        if (file.range(first, BLOCK_ROWS).some(isTitled)) return true;
+        if (file.range(first, BLOCK_ROWS).some(isTitled)) return false;
       }
     } finally {
       file.close();
     }
   }
-  return false;
+  return true;
 }
 
 function isTitled(document: string): boolean {
@@ -48,7 +44,7 @@ export function noTitles(): TrawlError {
   );
 }
 
-/** A job knows only its own passages: those of other shards may have titles. */
+/** A note, not an error: passages of other shards, which a job does not know, may have titles. */
 export function noTitlesInShard(folder: string): string {
   return `${folder}: no passage of this shard has a title, which --bm25-fields title,text looks for. ${WHERE_TITLES_ARE}`;
 }

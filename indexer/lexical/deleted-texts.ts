@@ -2,11 +2,10 @@ import { join } from 'node:path';
 import type { LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import { generationOf } from '../../src/index/manifest/generation.ts';
-import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { generationOf, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { Bm25Record } from '../../src/index/manifest/schemas.ts';
-import { fieldText } from '../../src/index/passages/field-text.ts';
+import { fieldText } from '../../src/index/passages/document-fields.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { within } from '../../src/search/opening/index-directory.ts';
 import { fileRecord } from '../index-files.ts';
@@ -15,12 +14,11 @@ import { writeLexical } from './make-lexical.ts';
 type DeletedTexts = NonNullable<NonNullable<IndexManifest['bm25']>['deleted']>[number];
 
 const FILE_NAME = /^deleted-(?:contents|title|text)-[0-9a-f]{32}\.bm25(?:\.tmp)?(?:\.run-\d+)?$/;
-/** Number of texts in each call of the writer. */
 const BLOCK_TEXTS = 1_024;
 
 /**
  * Writes inverted indexes over the texts of the deleted rows and names them in the manifest. BM25 subtracts their counts, so
- * that scores equal those of an index without the deleted rows. Does nothing if the index has no BM25 or no deleted rows.
+ * that scores are equal to the scores of an index without the deleted rows. Does nothing if the index has no BM25 or no deleted rows.
  *
  * @throws TrawlError ENGINE_MISSING, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the passage files.
  */

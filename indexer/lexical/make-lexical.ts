@@ -3,23 +3,17 @@ import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { type Bm25Settings, isSnowball, STEMMER, UNICODE_VERSION } from '../../src/engine/lexical/lexical-settings.ts';
-import { openLexicalWriter } from '../../src/engine/lexical/open-lexical-writer.ts';
-import { checkStemmer } from '../../src/engine/lexical/stemmed-index.ts';
+import { openLexicalWriter } from '../../src/engine/lexical/open-lexical.ts';
+import { checkStemmer } from '../../src/engine/lexical/stemmed.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import type { LexicalFileCounts } from '../../src/engine/native/lexical-functions.ts';
 import type { FileRecord } from '../../src/index/manifest/schemas.ts';
 import type { ShardLexical } from '../../src/index/manifest/shard-manifest.ts';
-import { fieldText } from '../../src/index/passages/field-text.ts';
+import { fieldText } from '../../src/index/passages/document-fields.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { fileRecord, lexicalFiles } from '../index-files.ts';
 
-/** Number of rows in each call of the writer. */
 const BLOCK_ROWS = 1_024;
-
-export interface WrittenLexical {
-  readonly bm25: ShardLexical;
-  readonly files: readonly FileRecord[];
-}
 
 export interface MakeLexicalOptions {
   /**
@@ -51,7 +45,7 @@ export async function makeLexical(
   settings: Bm25Settings,
   kernel: Kernel | undefined,
   { onRows, inUse, signal }: MakeLexicalOptions = {},
-): Promise<WrittenLexical> {
+): Promise<{ bm25: ShardLexical; files: FileRecord[] }> {
   const files: FileRecord[] = [];
   const indexes: ShardLexical['indexes'] = [];
   const passages = new PassageFile(passagesPath, { mapped: false });
@@ -82,7 +76,7 @@ export async function makeLexical(
 /**
  * Writes one inverted index under a temporary name and renames it. After a failure it removes the temporary file.
  *
- * @throws TrawlError INDEX_VERSION_UNSUPPORTED if the settings, those of an index, name other stemmers than this program has.
+ * @throws TrawlError INDEX_VERSION_UNSUPPORTED if an index's settings name other stemmers than this program has.
  */
 export async function writeLexical(
   path: string,

@@ -9,7 +9,7 @@ import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/encoder/model/tr
 import { checkpointFiles, describingFiles, weightBytes } from '../hub/checkpoint-files.ts';
 import { type DownloadedRepository, type DownloadProgress, downloadRepository } from '../hub/download-repository.ts';
 import { checkBeforeWeights, type ImportedModel, importModel, type ModelSource } from './import-model.ts';
-import { ModelLock } from './model-lock.ts';
+import { withModelLock } from './model-lock.ts';
 import { type ModelSourceArgument, parseModelSource } from './model-source.ts';
 
 export interface AddOptions {
@@ -17,7 +17,6 @@ export interface AddOptions {
   readonly name: string | undefined;
   readonly out: string | undefined;
   readonly precisions: readonly Precision[] | undefined;
-  /** The pooling of a checkpoint that states none. */
   readonly pooling: StatedPooling | undefined;
   readonly force: boolean;
   readonly keepSource: boolean;
@@ -38,9 +37,8 @@ export interface AddedModel extends ImportedModel {
 }
 
 /**
- * Imports a checkpoint into a model folder, and downloads the checkpoint first if it is on the hub.
- *
- * @throws TrawlError MODEL_LOCKED while another process adds the same model or downloads the same checkpoint.
+ * Imports a checkpoint into a model folder, and downloads the checkpoint first if it is on the hub. Throws MODEL_LOCKED while another
+ * process adds the same model or downloads the same checkpoint.
  */
 export async function addModel(options: AddOptions): Promise<AddedModel> {
   const source = parseModelSource(options.source);
@@ -48,54 +46,56 @@ export async function addModel(options: AddOptions): Promise<AddedModel> {
   const out = resolve(options.out ?? join('models', name));
   // In a subfolder, because a folder with a config.json directly in models/ would count as a model.
   const work = join(dirname(out), '.download');
-  const locks: ModelLock[] = [];
-  try {
-    locks.push(await ModelLock.acquire(join(work, `${basename(out)}.model.lock`), out));
-    if (source.type === 'hub') {
-      const folder = sourceFolder(work, source.id);
-      locks.push(await ModelLock.acquire(`${folder}.source.lock`, folder));
-    }
-    return await addLocked(options, source, { name, out, work });
-  } finally {
-    for (const lock of locks) await lock.release();
-  }
+  const held = (folder: string) => ({
+    message: `Another \`trawl model add\` is working on ${folder}. Wait until it has finished, or stop it.`,
+    folder,
+  });
+  return withModelLock(join(work, `${basename(out)}.model.lock`), held(out), async () => {
+    if (source.type === 'folder') return addLocked(options, source, name, out, work);
+    const folder = sourceFolder(work, source.id);
+    return withModelLock(`${folder}.source.lock`, held(folder), () => addLocked(options, source, name, out, work));
+  });
 }
 
 async function addLocked(
   options: AddOptions,
   source: ModelSourceArgument,
-  { name, out, work }: { readonly name: string; readonly out: string; readonly work: string },
+  name: string,
+  out: string,
+  work: string,
 ): Promise<AddedModel> {
-  const { force, signal, progress } = options;
-  const set = { next: join(work, `${basename(out)}.next`), replaced: join(work, `${basename(out)}.replaced`) };
-  await recover(out, set.replaced);
+  const { force, keepSource, signal, progress, precisions, pooling } = options;
+  const next = join(work, `${basename(out)}.next`);
+  const replaced = join(work, `${basename(out)}.replaced`);
+  // A process died between the two renames of `replace`.
+  if (!existsSync(out) && existsSync(join(replaced, TRAWL_MODEL_FILE))) await rename(replaced, out);
   await checkFree(out, source, force);
 
   const fetched = source.type === 'hub' ? await fetchSource(source, work, options) : undefined;
-  const made = force && existsSync(out) ? set.next : out;
-  await rm(set.next, { recursive: true, force: true });
+  const made = force && existsSync(out) ? next : out;
+  await rm(next, { recursive: true, force: true });
   const from: ModelSource =
     source.type === 'hub'
       ? { kind: 'hub', id: source.id, revision: fetched!.commit }
       : { kind: 'folder', id: source.id, revision: source.revision };
   await mkdir(dirname(made), { recursive: true });
-  const imported = await importModel(source.type === 'hub' ? fetched!.folder : source.folder, {
+  const { description, remarks } = await importModel(source.type === 'hub' ? fetched!.folder : source.folder, {
     out: made,
     name,
-    precisions: options.precisions,
-    pooling: options.pooling,
+    precisions,
+    pooling,
     source: from,
     signal,
     onProgress: progress.step,
   });
-  if (made !== out) await replace(out, set);
-  if (fetched !== undefined && !options.keepSource) await rm(fetched.folder, { recursive: true, force: true });
+  if (made !== out) await replace(out, next, replaced);
+  if (fetched !== undefined && !keepSource) await rm(fetched.folder, { recursive: true, force: true });
   return {
     folder: out,
-    description: imported.description,
-    remarks: imported.remarks,
+    description,
+    remarks,
     source: from,
-    keptSource: fetched !== undefined && options.keepSource ? fetched.folder : undefined,
+    keptSource: keepSource ? fetched?.folder : undefined,
     transferredBytes: fetched?.transferredBytes ?? 0,
   };
 }
@@ -185,7 +185,7 @@ async function reasonToKeep(folder: string): Promise<string | null> {
 }
 
 /** Replaces a model that may be in use; processes that have the old model open keep reading it. */
-async function replace(out: string, { next, replaced }: { next: string; replaced: string }): Promise<void> {
+async function replace(out: string, next: string, replaced: string): Promise<void> {
   await rm(replaced, { recursive: true, force: true });
   await rename(out, replaced);
   try {
@@ -196,9 +196,4 @@ async function replace(out: string, { next, replaced }: { next: string; replaced
   }
   await syncFolder(dirname(out));
   await rm(replaced, { recursive: true, force: true });
-}
-
-/** Moves the old model back if a process died between the two renames of `replace`. */
-async function recover(out: string, replaced: string): Promise<void> {
-  if (!existsSync(out) && existsSync(join(replaced, TRAWL_MODEL_FILE))) await rename(replaced, out);
 }

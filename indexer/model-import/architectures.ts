@@ -1,5 +1,5 @@
-import { TrawlError } from '../../src/base/errors.ts';
-import type { JsonObject } from '../../src/encoder/model/json-file.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
+import { invalidModel, type JsonObject } from '../../src/encoder/model/json-file.ts';
 import { OTHERWISE_SERVED } from './config-reader.ts';
 import type { EncoderArchitecture, EncoderFamily } from './encoder-family.ts';
 import { BERT_FAMILY } from './families/bert.ts';
@@ -17,17 +17,11 @@ const FAMILIES: readonly EncoderFamily[] = [
   T5_FAMILY,
 ];
 
-/** Whether the import makes graphs for a `model_type`. */
 export function isSupportedArchitecture(modelType: unknown): boolean {
   return familyOf(modelType) !== undefined;
 }
 
-/**
- * Reads the architecture from the content of config.json.
- *
- * @param path for error messages.
- * @throws TrawlError MODEL_INVALID if it is not supported.
- */
+/** Reads the architecture from config.json. Throws MODEL_INVALID, with `path`, if it is not supported. */
 export function readArchitecture(config: JsonObject, path: string): EncoderArchitecture {
   const family = familyOf(config.model_type);
   if (family === undefined) throw unsupported(path, config);
@@ -39,20 +33,15 @@ function familyOf(modelType: unknown): EncoderFamily | undefined {
 }
 
 function unsupported(path: string, config: JsonObject): TrawlError {
-  const { model_type: modelType } = config;
-  const details = { modelType: typeof modelType === 'string' ? modelType : null };
+  const modelType = JSON.stringify(config.model_type);
+  const details = { modelType: typeof config.model_type === 'string' ? config.model_type : null };
   const kind = otherKindOf(config);
-  if (kind !== null) {
-    return new TrawlError(
-      'MODEL_INVALID',
-      `${path}: the model (model_type ${JSON.stringify(modelType)}) is ${kind.what}. ${kind.fitting}`,
-      { details },
-    );
+  if (kind !== undefined) {
+    return invalidModel(`${path}: the model (model_type ${modelType}) is ${kind.what}. ${kind.fitting}`, { details });
   }
   const known = FAMILIES.map(({ modelTypes, examples }) => `${modelTypes.join(', ')} (${examples})`).join('; ');
-  return new TrawlError(
-    'MODEL_INVALID',
-    `${path}: the architecture ${JSON.stringify(modelType)} is not supported. Import makes graphs for encoders of these ` +
+  return invalidModel(
+    `${path}: the architecture ${modelType} is not supported. Import makes graphs for encoders of these ` +
       `architectures: ${known}. If the model has an ONNX export, put model.onnx into the folder; it is used unchanged. ${OTHERWISE_SERVED}.`,
     { details },
   );

@@ -1,24 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
-import { type JsonObject, readJsonFileIfPresent } from '../../src/encoder/model/json-file.ts';
+import { invalidModel, type JsonObject, readJsonFileIfPresent } from '../../src/encoder/model/json-file.ts';
 
 const SPECIAL = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'];
 
-/**
- * Converts a BERT vocab.txt and tokenizer_config.json to tokenizer.json, as Transformers does. Throws MODEL_INVALID for an
- * option that cannot be converted.
- */
+/** Converts a BERT vocabulary to tokenizer.json, as Transformers does. Throws MODEL_INVALID for an option that it cannot convert. */
 export async function tokenizerOfVocabulary(folder: string): Promise<JsonObject> {
   const path = join(folder, 'vocab.txt');
-  const config = (await readJsonFileIfPresent(join(folder, 'tokenizer_config.json'))) ?? {};
-  checkConfig(join(folder, 'tokenizer_config.json'), config);
+  const configPath = join(folder, 'tokenizer_config.json');
+  const config = (await readJsonFileIfPresent(configPath)) ?? {};
+  checkConfig(configPath, config);
   const vocab: Record<string, number> = Object.create(null);
   const lines = (await readFile(path, 'utf8')).replace(/\n$/, '').split('\n');
   for (const [id, line] of lines.entries()) vocab[line.replace(/\r$/, '')] = id;
   const missing = SPECIAL.find((token) => vocab[token] === undefined);
   if (missing !== undefined) {
-    throw new TrawlError('MODEL_INVALID', `${path} is not a BERT vocabulary: it has no line ${missing}. ${REMEDY}`);
+    throw invalidModel(`${path} is not a BERT vocabulary: it has no line ${missing}. ${REMEDY}`);
   }
   const special = (content: string) => ({ SpecialToken: { id: content, type_id: 0 } });
   return {
@@ -72,8 +69,7 @@ const REMEDY = 'Make tokenizer.json with Python: AutoTokenizer.from_pretrained(f
 function checkConfig(path: string, config: JsonObject): void {
   const tokenizerClass = config.tokenizer_class ?? 'BertTokenizer';
   if (tokenizerClass !== 'BertTokenizer' && tokenizerClass !== 'BertTokenizerFast') {
-    throw new TrawlError(
-      'MODEL_INVALID',
+    throw invalidModel(
       `${path}: tokenizer_class is ${JSON.stringify(tokenizerClass)}. Only BertTokenizer can be converted from vocab.txt. ${REMEDY}`,
     );
   }
@@ -85,13 +81,12 @@ function checkConfig(path: string, config: JsonObject): void {
     mask_token: '[MASK]',
     do_basic_tokenize: true,
   };
-  const other = Object.keys(required).find((name) => config[name] !== undefined && config[name] !== required[name]);
   const neverSplit = Array.isArray(config.never_split) && config.never_split.length > 0;
-  if (other !== undefined || neverSplit) {
-    const name = other ?? 'never_split';
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${path}: ${name} is ${JSON.stringify(config[name])}. The conversion from vocab.txt does not support this. ${REMEDY}`,
-    );
-  }
+  const other =
+    Object.keys(required).find((name) => config[name] !== undefined && config[name] !== required[name]) ??
+    (neverSplit ? 'never_split' : undefined);
+  if (other === undefined) return;
+  throw invalidModel(
+    `${path}: ${other} is ${JSON.stringify(config[other])}. The conversion from vocab.txt does not support this. ${REMEDY}`,
+  );
 }

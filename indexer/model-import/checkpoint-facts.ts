@@ -1,17 +1,15 @@
-import { basename } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
-import type { JsonObject } from '../../src/encoder/model/json-file.ts';
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { invalidModel, type JsonObject } from '../../src/encoder/model/json-file.ts';
 import {
   otherPooling,
   positionsOf,
   readMaxTokens,
   readTransformersFacts,
-  type StatedPooling,
 } from '../../src/encoder/model/transformers-folder.ts';
 import type { ScoreActivation } from '../../src/encoder/model/trawl-model-file.ts';
-import type { EncoderArchitecture } from './encoder-family.ts';
-import { TRUNK_REMARK } from './late-interaction.ts';
-import { assumedPoolingRemark } from './model-kind.ts';
+import { className, type ImportSource } from './import-source.ts';
+import { assumedPoolingRemark, classesOf, hasPoolingConfig, isClassifier } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
 
 /** Token limit of a pair of texts, even if the cross-encoder has more positions. Other rerankers use the same limit. */
@@ -19,59 +17,66 @@ const MAX_PAIR_TOKENS = 512;
 /** The same for a reranker that reads a chat, whose prompt takes about 90 tokens, and whose passages may be longer. */
 const MAX_CHAT_TOKENS = 1_024;
 
-export type CheckpointFacts = Pick<ModelPlan, 'facts' | 'maxPositions' | 'poolingFrom' | 'labels' | 'activation'>;
+export interface EncoderFacts extends Pick<ModelPlan, 'facts' | 'maxPositions' | 'poolingFrom'> {
+  /** Whether it is the encoder under the head of a late-interaction model. */
+  readonly isTrunk: boolean;
+}
 
-/** Facts of an encoder of vectors. */
-export async function encoderFacts(
-  folder: string,
-  names: readonly string[],
-  { modelType }: EncoderArchitecture,
-  { trunkAlone, pooling }: { readonly trunkAlone: boolean; readonly pooling: StatedPooling | undefined },
-): Promise<CheckpointFacts> {
-  const modules = trunkAlone ? 'ignored' : 'with Dense';
-  const { identity, maxPositions, poolingFrom } = await readTransformersFacts(folder, names, { modules, pooling });
-  const common = { maxPositions, labels: null, activation: null };
-  if (modelType !== 'dpr') return { facts: identity, poolingFrom, ...common };
+/**
+ * Facts of an encoder whose graphs the import makes. Its Dense modules become part of the graphs. Throws MODEL_INVALID; CONFIG_INVALID for
+ * a stated pooling other than the folder's.
+ */
+export async function encoderFacts(source: ImportSource): Promise<EncoderFacts> {
+  const found = await readEncoderFacts(source, 'with Dense');
+  if (source.config.model_type !== 'dpr') return found;
+  const { folder, pooling } = source;
   if (pooling !== undefined && pooling !== 'cls') throw otherPooling(pooling, `the pooling of DPR (${folder}) is cls`);
   // DPR compares the vectors of the CLS tokens unnormalised. DPR's `pooler_output` is that vector, not a pooler's.
-  const facts = { ...identity, pooling: 'cls', normalize: false, similarity: 'inner-product' } as const;
-  return { facts, poolingFrom: 'checkpoint', ...common };
+  const facts = { ...found.facts, pooling: 'cls', normalize: false, similarity: 'inner-product' } as const;
+  return { ...found, facts, poolingFrom: 'checkpoint' };
 }
 
-/** What the user should know of the pooling of an encoder. */
-export function encoderRemarks(
-  { facts, poolingFrom }: Pick<CheckpointFacts, 'facts' | 'poolingFrom'>,
-  raw: JsonObject,
-  trunkAlone: boolean,
-): readonly string[] {
-  if (trunkAlone) return [TRUNK_REMARK];
-  return poolingFrom === 'assumed' ? [assumedPoolingRemark(facts.pooling, raw)] : [];
+/** Facts of an encoder whose graph is copied. Errors as of `encoderFacts`. */
+export function graphEncoderFacts(source: ImportSource): Promise<EncoderFacts> {
+  return readEncoderFacts(source, 'known');
 }
 
-/** Facts of a cross-encoder. Its `dimension` is the number of labels. `path` is for error messages. */
+async function readEncoderFacts(source: ImportSource, modules: 'known' | 'with Dense'): Promise<EncoderFacts> {
+  const { folder, names, pooling } = source;
+  const isTrunk = !isClassifier(source.config) && isTrunkOfLateInteraction(source);
+  const { identity, ...others } = await readTransformersFacts(folder, names, {
+    modules: isTrunk ? 'ignored' : modules,
+    pooling,
+  });
+  return { facts: identity, ...others, isTrunk };
+}
+
+export function poolingRemarks({ facts, poolingFrom, isTrunk }: EncoderFacts, { config }: ImportSource): string[] {
+  if (isTrunk) return [TRUNK_REMARK];
+  return poolingFrom === 'assumed' ? [assumedPoolingRemark(facts.pooling, config)] : [];
+}
+
+/** Facts of a cross-encoder; `dimension` is its labels. `readsChat`: it scores every token of a chat, and the last score is the pair's. */
 export async function crossEncoderFacts(
-  folder: string,
-  raw: JsonObject,
-  config: { readonly modelType: string },
+  { folder, config, configPath }: ImportSource,
   labels: number,
-  path: string,
-): Promise<CheckpointFacts> {
+  readsChat = false,
+): Promise<Pick<ModelPlan, 'facts' | 'maxPositions' | 'labels' | 'activation'>> {
   if (labels !== 1) {
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${path}: the model has ${labels} labels. A cross-encoder has one, the score; a classifier with ${labels} classes ` +
+    throw invalidModel(
+      `${configPath}: the model has ${labels} labels. A cross-encoder has one, the score; a classifier with ${labels} classes ` +
         'cannot rank passages. A reranker would fit, for example BAAI/bge-reranker-base, or an encoder, for example intfloat/e5-base-v2.',
       { details: { labels } },
     );
   }
-  const maxPositions = positionsOf(raw);
-  const limit = Math.min(MAX_PAIR_TOKENS, await readMaxTokens(folder, maxPositions));
+  const maxPositions = positionsOf(config);
+  const limit = Math.min(readsChat ? MAX_CHAT_TOKENS : MAX_PAIR_TOKENS, await readMaxTokens(folder, maxPositions));
   return {
     facts: {
       name: basename(folder),
-      architecture: config.modelType,
+      architecture: String(config.model_type ?? 'unknown'),
       dimension: labels,
-      pooling: 'none',
+      pooling: readsChat ? 'last' : 'none',
       normalize: false,
       similarity: 'inner-product',
       prefixes: { query: '', passage: '' },
@@ -81,28 +86,52 @@ export async function crossEncoderFacts(
       batchInvariant: true,
     },
     maxPositions,
-    poolingFrom: null,
     labels,
-    activation: scoreActivation(raw, path),
+    activation: scoreActivation(config, configPath),
   };
-}
-
-/** Facts of a reranker that reads a chat: its score is that of the last token. */
-export async function inTemplate(folder: string, { facts, ...others }: CheckpointFacts): Promise<CheckpointFacts> {
-  const limit = Math.min(MAX_CHAT_TOKENS, await readMaxTokens(folder, others.maxPositions));
-  return { ...others, facts: { ...facts, pooling: 'last', maxTokens: { query: limit, passage: limit } } };
 }
 
 /** As sentence-transformers does for one label: the activation in the config, or sigmoid if the config has none. */
 function scoreActivation(config: JsonObject, path: string): ScoreActivation {
   const own = config.sentence_transformers as { readonly activation_fn?: unknown } | null;
-  const named = own?.activation_fn ?? config.sbert_ce_default_activation_function;
-  if (named === undefined || named === null) return 'sigmoid';
+  const named = own?.activation_fn ?? config.sbert_ce_default_activation_function ?? 'Sigmoid';
   const known: Readonly<Record<string, ScoreActivation>> = { Sigmoid: 'sigmoid', Identity: 'identity' };
   const activation = known[String(named).split('.').at(-1)!];
   if (activation !== undefined) return activation;
-  throw new TrawlError(
-    'MODEL_INVALID',
-    `${path}: the score activation is ${JSON.stringify(named)}; it must be Sigmoid or Identity.`,
+  throw invalidModel(`${path}: the score activation is ${JSON.stringify(named)}; it must be Sigmoid or Identity.`);
+}
+
+/**
+ * Whether only the encoder under the head of a late-interaction model (ColBERT) is to be imported: the folder is of such a model, and it or
+ * the user states a pooling. The head gives every token a vector, and Trawl compares one vector a text. Throws MODEL_INVALID for a
+ * late-interaction model that states no pooling.
+ */
+function isTrunkOfLateInteraction(source: ImportSource): boolean {
+  const sign = signOfLateInteraction(source);
+  if (sign === undefined) return false;
+  if (source.pooling !== undefined || hasPoolingConfig(source.folder)) return true;
+  throw invalidModel(
+    `${source.folder} is a late-interaction model (ColBERT): ${sign}. It gives every token of a text a vector, and Trawl compares one vector a ` +
+      'text. An encoder would fit, for example Alibaba-NLP/gte-modernbert-base or intfloat/e5-base-v2. To import only the encoder under ' +
+      'the head, whose vectors are trained for tokens, state how they become one vector: trawl model add SOURCE --pooling mean.',
   );
+}
+
+/** What the user should know of such an encoder. */
+const TRUNK_REMARK =
+  'only the encoder under the head of the late-interaction model was imported, without the head and the added tokens of its prefixes; ' +
+  'its vectors were trained for tokens, so measure their recall first';
+
+/** What says that a folder is of a late-interaction model; undefined if nothing does. */
+function signOfLateInteraction({ folder, config, modules, sentenceTransformers }: ImportSource): string | undefined {
+  const names = modules.map(className);
+  // PyLate's Dense comes after each token, sentence-transformers' Dense after the pooling.
+  const own = modules.find((type) => type.startsWith('pylate.') || type.endsWith('.MultiVectorMask'));
+  if (own !== undefined) return `modules.json has the module ${own}`;
+  if (names.includes('Dense') && !names.includes('Pooling')) return 'modules.json has a Dense module and no Pooling';
+  const similarity = sentenceTransformers.similarity_fn_name;
+  if (/^maxsim$/i.test(String(similarity))) return `its similarity is ${JSON.stringify(similarity)}`;
+  const colbert = classesOf(config).find((name) => /colbert/i.test(name));
+  if (colbert !== undefined) return `config.json has the class ${colbert}`;
+  return existsSync(join(folder, 'artifact.metadata')) ? 'it has the file artifact.metadata' : undefined;
 }

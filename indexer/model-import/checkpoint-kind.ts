@@ -1,80 +1,72 @@
-import { join } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
-import { type JsonObject, readJsonFile } from '../../src/encoder/model/json-file.ts';
-import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
+import { invalidConfig, invalidModel } from '../../src/encoder/model/json-file.ts';
 import { readArchitecture } from './architectures.ts';
-import { encoderFacts } from './checkpoint-facts.ts';
+import { type EncoderFacts, encoderFacts } from './checkpoint-facts.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';
-import { isTrunkOfLateInteraction } from './late-interaction.ts';
-import { classesOf, generatingModelMessage, isEncoderAlone, refuseOtherKind, statesPooling } from './model-kind.ts';
+import type { ImportSource } from './import-source.ts';
+import { generatingModelMessage, isClassifier, isEncoderAlone, refuseOtherKind, statesPooling } from './model-kind.ts';
 import { refuseSparseEncoder } from './sparse-encoder.ts';
-import { yesNoReranker } from './yes-no-reranker.ts';
+import { yesNoTemplate } from './yes-no-reranker.ts';
+
+export interface CheckedCheckpoint {
+  readonly architecture: EncoderArchitecture;
+  /** Undefined for a cross-encoder. */
+  readonly encoder?: EncoderFacts;
+  /** The text of a pair, for a reranker that reads a chat. */
+  readonly pairTemplate?: string;
+}
 
 /**
- * What the config files alone say of a checkpoint of a supported architecture.
- *
- * @throws TrawlError MODEL_INVALID for a model that gives no vectors of texts, and CONFIG_INVALID for a precision that its
- * architecture does not have, and for a pooling other than the one that the folder states.
+ * Checks what the config files alone say of a checkpoint. Throws MODEL_INVALID for a model of an unsupported architecture, or that gives no
+ * vectors of texts; CONFIG_INVALID for a precision that its architecture does not have, and for a pooling other than the one that the
+ * folder states.
  */
-export async function checkConfigs(
-  folder: string,
-  names: readonly string[],
+export async function checkCheckpoint(
+  source: ImportSource,
   precisions: readonly Precision[],
-  pooling: StatedPooling | undefined,
-): Promise<CheckedConfig> {
-  const configPath = join(folder, 'config.json');
-  const raw = await readJsonFile(configPath);
-  await refuseSparseEncoder(folder, names, raw, pooling);
-  const architecture = readArchitecture(raw, configPath);
-  const reranker = yesNoReranker(folder, names, raw);
-  if (reranker === null) await checkKind(folder, names, { raw, configPath, architecture }, pooling);
+): Promise<CheckedCheckpoint> {
+  const { config, configPath } = source;
+  refuseSparseEncoder(source);
+  const architecture = readArchitecture(config, configPath);
+  const pairTemplate = yesNoTemplate(source);
+  if (pairTemplate === undefined) checkKind(source, architecture);
   checkPrecisions(configPath, architecture, precisions);
-  if (reranker !== null || isClassifier(raw)) refusePoolingOfPairs(configPath, pooling);
-  else {
-    // Throws for a late-interaction model.
-    const trunkAlone = await isTrunkOfLateInteraction(folder, raw, pooling);
-    if (pooling !== undefined) await encoderFacts(folder, names, architecture, { trunkAlone, pooling });
+  if (pairTemplate === undefined && !isClassifier(config)) {
+    return { architecture, encoder: await encoderFacts(source) };
   }
-  return { raw, configPath, architecture, reranker };
-}
-
-export interface CheckedConfig extends SourceConfig {
-  /** Null for a model that is none. */
-  readonly reranker: ReturnType<typeof yesNoReranker>;
-}
-
-interface SourceConfig {
-  readonly raw: JsonObject;
-  readonly configPath: string;
-  readonly architecture: EncoderArchitecture;
+  refusePoolingOfPairs(source);
+  return { architecture, pairTemplate };
 }
 
 /** Throws MODEL_INVALID for a model that is not one of the kinds that its architecture is imported as. */
-async function checkKind(
-  folder: string,
-  names: readonly string[],
-  { raw, configPath, architecture }: SourceConfig,
-  pooling: StatedPooling | undefined,
-): Promise<void> {
-  if (isClassifier(raw)) {
-    if (architecture.modelType === 'qwen3') throw unknownPrompt(configPath);
-    if (architecture.crossEncoder === null) throw notACrossEncoder(configPath, architecture);
-    return;
+function checkKind(source: ImportSource, { modelType, crossEncoder, generatesText }: EncoderArchitecture): void {
+  const { config, configPath, pooling } = source;
+  if (isClassifier(config)) {
+    const what = `${configPath}: the model is a classifier or cross-encoder (…ForSequenceClassification) of the architecture ${modelType}`;
+    if (modelType === 'qwen3') {
+      throw invalidModel(
+        `${what}, whose prompt is not known. Conversions of Qwen3-Reranker are recognised by their name: for one with its prompt, put ` +
+          'qwen3-reranker into the name of its folder. Cross-encoders of BERT, RoBERTa, XLM-R and ModernBERT would fit, too, for example ' +
+          'BAAI/bge-reranker-base.',
+      );
+    }
+    if (crossEncoder !== undefined) return;
+    throw invalidModel(
+      `${what}, of which only encoders are supported. Cross-encoders of BERT, RoBERTa, XLM-R and ModernBERT would fit, for example ` +
+        'BAAI/bge-reranker-base.',
+    );
   }
-  await refuseOtherKind(folder, names, raw, pooling);
-  const isEncoder = pooling !== undefined || isEncoderAlone(raw) || statesPooling(folder, names, raw);
-  if (architecture.generatesText && !isEncoder) {
-    throw new TrawlError('MODEL_INVALID', generatingModelMessage(configPath, raw));
+  refuseOtherKind(source);
+  if (generatesText && pooling === undefined && !isEncoderAlone(config) && !statesPooling(source)) {
+    throw invalidModel(generatingModelMessage(configPath, config));
   }
 }
 
-/** Throws CONFIG_INVALID if a pooling is stated for a cross-encoder. */
-export function refusePoolingOfPairs(path: string, pooling: StatedPooling | undefined): void {
+export function refusePoolingOfPairs({ configPath, pooling }: ImportSource): void {
   if (pooling === undefined) return;
-  throw new TrawlError(
-    'CONFIG_INVALID',
-    `--pooling is ${pooling}, but ${path} describes a cross-encoder, which scores pairs of texts and has no pooling. Leave out --pooling.`,
+  throw invalidConfig(
+    `--pooling is ${pooling}, but ${configPath} describes a cross-encoder, which scores pairs of texts and has no pooling. Leave out --pooling.`,
   );
 }
 
@@ -87,37 +79,14 @@ function checkPrecisions(
     throw notInBfloat16(path, `of the architecture ${modelType}`);
   }
   if (!overflowsFloat16 || !precisions.includes('float16')) return;
-  throw new TrawlError(
-    'CONFIG_INVALID',
+  throw invalidConfig(
     `${path}: activations of ${modelType} exceed float16 (65504), so no float16 graph is made. Ask for float32 or int8.`,
   );
 }
 
 export function notInBfloat16(path: string, what: string): TrawlError {
-  return new TrawlError(
-    'CONFIG_INVALID',
+  return invalidConfig(
     `${path}: the model is ${what}. bfloat16 is supported for encoders of BERT's architectures (E5, BGE, MiniLM), with the pooling mean, ` +
       'cls or last and without Dense modules. Ask for float32 or int8.',
-  );
-}
-
-export function isClassifier(config: JsonObject): boolean {
-  return classesOf(config).some((name) => /ForSequenceClassification$/.test(name));
-}
-
-function unknownPrompt(path: string): TrawlError {
-  return new TrawlError(
-    'MODEL_INVALID',
-    `${path}: the model is a classifier or cross-encoder (…ForSequenceClassification) of the architecture qwen3, whose prompt is not ` +
-      'known. Conversions of Qwen3-Reranker are recognised by their name: for one with its prompt, put qwen3-reranker into the name of ' +
-      'its folder. Cross-encoders of BERT, RoBERTa, XLM-R and ModernBERT would fit, too, for example BAAI/bge-reranker-base.',
-  );
-}
-
-function notACrossEncoder(path: string, { modelType }: EncoderArchitecture): TrawlError {
-  return new TrawlError(
-    'MODEL_INVALID',
-    `${path}: the model is a classifier or cross-encoder (…ForSequenceClassification) of the architecture ${modelType}, of which ` +
-      'only encoders are supported. Cross-encoders of BERT, RoBERTa, XLM-R and ModernBERT would fit, for example BAAI/bge-reranker-base.',
   );
 }

@@ -1,16 +1,15 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
 import { isObject } from '../../src/base/objects.ts';
 import { widenBfloat16, widenFloat16 } from '../../src/base/system/float16.ts';
-import { readJsonFile } from '../../src/encoder/model/json-file.ts';
-import { firstNonFinite } from '../../src/engine/first-non-finite.ts';
-import { SafetensorsFile } from './safetensors.ts';
-import type { TensorEntry } from './safetensors-header.ts';
+import { invalidModel, readJsonFile } from '../../src/encoder/model/json-file.ts';
+import { firstNonFinite } from '../../src/engine/typed-arrays.ts';
+import { openSafetensors, type SafetensorsFile, type TensorEntry } from './safetensors.ts';
 
 const SINGLE = 'model.safetensors';
-/** Of a sharded checkpoint: maps each tensor to the file that holds it. */
+/** In a sharded checkpoint, maps each tensor to its file. */
 const INDEX = 'model.safetensors.index.json';
 
 /** A weight of a checkpoint. Every call of `chunks` and `values` reads the file anew. */
@@ -25,6 +24,19 @@ export interface Weight {
   values(): Promise<Float32Array<ArrayBuffer>>;
 }
 
+export function weightFrom({ name, shape, dtype, chunks }: Omit<Weight, 'values'>): Weight {
+  async function values(): Promise<Float32Array<ArrayBuffer>> {
+    const all = new Float32Array(shape.reduce((product, length) => product * length, 1));
+    let at = 0;
+    for await (const chunk of chunks()) {
+      all.set(chunk, at);
+      at += chunk.length;
+    }
+    return all;
+  }
+  return { name, shape, dtype, chunks, values };
+}
+
 /** Safetensors' names of the types that a weight may have. Tensors of other types, such as position ids, are buffers. */
 export const WEIGHT_TYPES: readonly string[] = ['F32', 'F16', 'BF16'];
 
@@ -35,43 +47,38 @@ export class CheckpointWeights {
   readonly #open: readonly SafetensorsFile[];
   readonly #weights: ReadonlyMap<string, Weight>;
 
-  private constructor(files: readonly SafetensorsFile[], weights: ReadonlyMap<string, Weight>) {
-    this.#open = files;
-    this.files = files.map((file) => file.path).sort();
+  private constructor(open: readonly SafetensorsFile[], weights: ReadonlyMap<string, Weight>) {
+    this.#open = open;
+    this.files = open.map((file) => file.path).sort();
     this.#weights = weights;
   }
 
   /** Reads and checks the header of every file. Throws MODEL_INVALID. */
   static async open(folder: string): Promise<CheckpointWeights> {
-    const files: SafetensorsFile[] = [];
+    const index = join(folder, INDEX);
+    const isSingle = existsSync(join(folder, SINGLE));
+    if (!isSingle && !existsSync(index)) throw await noWeightsError(folder);
+    const shards = isSingle ? [[SINGLE, undefined] as const] : await readIndex(index);
+    const open: SafetensorsFile[] = [];
+    const weights = new Map<string, Weight>();
     try {
-      const single = join(folder, SINGLE);
-      if (existsSync(single)) {
-        files.push(await SafetensorsFile.open(single));
-        return new CheckpointWeights(files, weightsOf(files[0]!, [...files[0]!.tensors.keys()]));
-      }
-      const path = join(folder, INDEX);
-      if (!existsSync(path)) throw await noWeightsError(folder);
-      return await openShards(folder, path, files);
-    } catch (error) {
-      for (const file of files) await file.close();
-      throw error;
-    }
-
-    async function openShards(folder: string, path: string, files: SafetensorsFile[]): Promise<CheckpointWeights> {
-      const weights = new Map<string, Weight>();
-      for (const [shard, names] of await readIndex(path)) {
-        const file = await SafetensorsFile.open(join(folder, shard));
-        files.push(file);
-        const missing = names.find((name) => !file.tensors.has(name));
-        if (missing !== undefined) {
-          throw invalid(
-            `${path} lists the tensor ${missing} in ${shard}, but ${shard} does not contain it. Fetch the checkpoint again.`,
-          );
+      for (const [shard, listed] of shards) {
+        const file = await openSafetensors(join(folder, shard));
+        open.push(file);
+        for (const name of listed ?? file.tensors.keys()) {
+          const tensor = file.tensors.get(name);
+          if (tensor === undefined) {
+            throw invalidModel(
+              `${index} lists the tensor ${name} in ${shard}, but ${shard} does not contain it. Fetch the checkpoint again.`,
+            );
+          }
+          weights.set(name, storedWeight(file, tensor));
         }
-        for (const [name, weight] of weightsOf(file, names)) weights.set(name, weight);
       }
-      return new CheckpointWeights(files, weights);
+      return new CheckpointWeights(open, weights);
+    } catch (error) {
+      for (const file of open) await file.close();
+      throw error;
     }
   }
 
@@ -88,12 +95,7 @@ export class CheckpointWeights {
   }
 }
 
-function weightsOf(file: SafetensorsFile, names: readonly string[]): ReadonlyMap<string, Weight> {
-  return new Map(names.map((name) => [name, weightOf(file, file.tensors.get(name)!)]));
-}
-
-function weightOf(file: SafetensorsFile, tensor: TensorEntry): Weight {
-  const { name, shape, dtype } = tensor;
+function storedWeight(file: SafetensorsFile, tensor: TensorEntry): Weight {
   async function* chunks(): AsyncGenerator<Float32Array<ArrayBuffer>> {
     for await (const bytes of file.chunks(tensor)) {
       const values = widen(file.path, tensor, bytes);
@@ -101,16 +103,7 @@ function weightOf(file: SafetensorsFile, tensor: TensorEntry): Weight {
       yield values;
     }
   }
-  async function values(): Promise<Float32Array<ArrayBuffer>> {
-    const all = new Float32Array(tensor.elements);
-    let at = 0;
-    for await (const chunk of chunks()) {
-      all.set(chunk, at);
-      at += chunk.length;
-    }
-    return all;
-  }
-  return { name, shape, dtype, chunks, values };
+  return weightFrom({ ...tensor, chunks });
 }
 
 function widen(path: string, tensor: TensorEntry, bytes: Uint8Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
@@ -122,7 +115,7 @@ function widen(path: string, tensor: TensorEntry, bytes: Uint8Array<ArrayBuffer>
     case 'BF16':
       return widenBfloat16(new Uint16Array(bytes.buffer));
     default:
-      throw invalid(
+      throw invalidModel(
         `${path}: ${tensor.name} has the type ${tensor.dtype}. Expected one of ${WEIGHT_TYPES.join(', ')}. ` +
           'Save the model in one of these types, for example with torch_dtype=float32.',
       );
@@ -132,7 +125,7 @@ function widen(path: string, tensor: TensorEntry, bytes: Uint8Array<ArrayBuffer>
 function checkFinite(path: string, tensor: TensorEntry, values: Float32Array): void {
   const bad = firstNonFinite(values);
   if (bad < 0) return;
-  throw invalid(
+  throw invalidModel(
     `${path}: ${tensor.name} contains ${values[bad]}, so every vector of the model would be unusable. Use a checkpoint from ` +
       'before the training diverged.',
   );
@@ -142,13 +135,13 @@ function checkFinite(path: string, tensor: TensorEntry, values: Float32Array): v
 async function readIndex(path: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { weight_map: map } = await readJsonFile(path);
   if (!isObject(map) || Object.keys(map).length === 0) {
-    throw invalid(`${path} has no weight_map, which maps tensors to files. Fetch the checkpoint again.`);
+    throw invalidModel(`${path} has no weight_map, which maps tensors to files. Fetch the checkpoint again.`);
   }
   const shards = new Map<string, string[]>();
   for (const [name, shard] of Object.entries(map as Readonly<Record<string, unknown>>)) {
     // No path separators: a shard must be in the folder of the index.
     if (typeof shard !== 'string' || !/^[^/\\\0]+\.safetensors$/.test(shard)) {
-      throw invalid(
+      throw invalidModel(
         `${path} lists the tensor ${name} in ${JSON.stringify(shard)}; it must be a .safetensors file in the same folder.`,
       );
     }
@@ -163,16 +156,14 @@ async function noWeightsError(folder: string): Promise<TrawlError> {
   const names = await readdir(folder);
   const pickled = names.find((name) => /^pytorch_model.*\.bin(\.index\.json)?$/.test(name));
   if (pickled !== undefined) {
-    return invalid(
+    return invalidModel(
       `The weights of ${folder} are in ${pickled}, a pickle, which can run code when it is loaded. If you trust it, convert ` +
         'it with Python: AutoModel.from_pretrained(folder).save_pretrained(folder) writes model.safetensors.',
     );
   }
   const foreign = names.find((name) => /\.(h5|msgpack|ot|gguf)$/.test(name));
   const has = foreign === undefined ? '' : ` The format of ${foreign} is not supported.`;
-  return invalid(`${folder} has neither ${SINGLE} nor ${INDEX} nor an ONNX graph.${has} Fetch the checkpoint again.`);
-}
-
-function invalid(message: string): TrawlError {
-  return new TrawlError('MODEL_INVALID', message);
+  return invalidModel(
+    `${folder} has neither ${SINGLE} nor ${INDEX} nor an ONNX graph.${has} Fetch the checkpoint again.`,
+  );
 }

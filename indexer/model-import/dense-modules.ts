@@ -1,9 +1,9 @@
-import { isAbsolute, join, normalize, sep } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import { join, normalize } from 'node:path';
 import type { Pooling } from '../../src/encoder/identity/model-identity.ts';
-import { readJsonFile, readJsonIfPresent } from '../../src/encoder/model/json-file.ts';
+import { invalidModel, leadsOutside, readJsonFile, readJsonIfPresent } from '../../src/encoder/model/json-file.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
 import { ConfigReader } from './config-reader.ts';
+import { className } from './import-source.ts';
 import { type Dense, WeightFinder } from './weight-finder.ts';
 
 /** A Dense module of sentence-transformers, which changes a text's vector after the pooling (GTR, sentence-T5, LaBSE). */
@@ -13,18 +13,15 @@ export interface DenseModule {
 }
 
 /** The Dense modules of a folder. Close them after use. */
-export interface DenseModules {
+interface DenseModules {
   readonly modules: readonly DenseModule[];
-  /** Values of a vector after the last module; null without modules. */
-  readonly dimension: number | null;
-  /** Absolute paths of the files with their weights. */
+  /** Values of a vector after the last module; undefined without modules. */
+  readonly dimension?: number;
   readonly files: readonly string[];
   close(): Promise<void>;
 }
 
-const ACTIVATIONS = { identity: 'identity', tanh: 'tanh' } as const;
-
-export const NO_MODULES: DenseModules = { modules: [], dimension: null, files: [], close: async () => undefined };
+export const NO_MODULES: DenseModules = { modules: [], files: [], close: async () => undefined };
 
 /**
  * Reads the Dense modules that modules.json names. The graphs apply them to every token, before the pooling: for the first or the
@@ -32,7 +29,6 @@ export const NO_MODULES: DenseModules = { modules: [], dimension: null, files: [
  * modules that do not fit.
  */
 export async function readDenseModules(folder: string, pooling: Pooling, hiddenSize: number): Promise<DenseModules> {
-  const listed = await readJsonIfPresent(join(folder, 'modules.json'));
   const open: CheckpointWeights[] = [];
   const modules: DenseModule[] = [];
   const close = async (): Promise<void> => {
@@ -40,14 +36,15 @@ export async function readDenseModules(folder: string, pooling: Pooling, hiddenS
   };
   let width = hiddenSize;
   try {
-    for (const path of densePaths(folder, listed)) {
+    for (const path of await densePaths(folder)) {
       const configPath = join(path, 'config.json');
       const read = new ConfigReader(await readJsonFile(configPath), configPath);
       const inputs = read.count('in_features', 1);
-      if (inputs !== width)
+      if (inputs !== width) {
         throw read.refused(`in_features is ${inputs}, but the vectors before it have ${width} values`);
+      }
       const outputs = read.count('out_features', 1);
-      const activation = activationOf(read);
+      const activation = readActivation(read);
       if (activation !== 'identity' && pooling === 'mean') {
         throw read.refused(
           `activation_function is ${activation}; after a mean pooling only a linear Dense module is supported`,
@@ -63,40 +60,28 @@ export async function readDenseModules(folder: string, pooling: Pooling, hiddenS
     await close();
     throw error;
   }
-  return {
-    modules,
-    dimension: modules.length === 0 ? null : width,
-    files: open.flatMap((weights) => weights.files),
-    close,
-  };
+  if (modules.length === 0) return NO_MODULES;
+  return { modules, dimension: width, files: open.flatMap((weights) => weights.files), close };
 }
 
-function activationOf(read: ConfigReader): DenseModule['activation'] {
-  // The path of a class of torch; sentence-transformers' default is tanh.
-  const name = String(read.value('activation_function') ?? 'Tanh')
-    .split('.')
-    .at(-1)!
-    .toLowerCase();
-  if (Object.hasOwn(ACTIVATIONS, name)) return ACTIVATIONS[name as keyof typeof ACTIVATIONS];
-  throw read.refused(
-    `activation_function is ${JSON.stringify(read.value('activation_function'))}; expected Identity or Tanh of torch.nn`,
-  );
+/** The class of torch; sentence-transformers' default is Tanh. */
+function readActivation(read: ConfigReader): DenseModule['activation'] {
+  const given = read.value('activation_function') ?? 'Tanh';
+  const name = className(String(given)).toLowerCase();
+  if (name === 'identity' || name === 'tanh') return name;
+  throw read.refused(`activation_function is ${JSON.stringify(given)}; expected Identity or Tanh of torch.nn`);
 }
 
 /** Absolute paths of the folders of the Dense modules, in order. */
-function densePaths(folder: string, listed: unknown): readonly string[] {
-  if (!Array.isArray(listed)) return [];
-  const modules = listed as readonly { readonly type?: unknown; readonly path?: unknown }[];
+async function densePaths(folder: string): Promise<readonly string[]> {
+  const modulesPath = join(folder, 'modules.json');
+  const listed = await readJsonIfPresent(modulesPath);
+  const modules: readonly { readonly type?: unknown; readonly path?: unknown }[] = Array.isArray(listed) ? listed : [];
   return modules
-    .filter(({ type }) => String(type).split('.').at(-1) === 'Dense')
+    .filter(({ type }) => className(String(type)) === 'Dense')
     .map(({ path }) => {
       const inner = normalize(String(path ?? ''));
-      if (isAbsolute(inner) || inner.split(sep)[0] === '..') {
-        throw new TrawlError(
-          'MODEL_INVALID',
-          `${join(folder, 'modules.json')}: the path of the Dense module, "${inner}", must be inside the folder.`,
-        );
-      }
-      return join(folder, inner);
+      if (!leadsOutside(inner)) return join(folder, inner);
+      throw invalidModel(`${modulesPath}: the path of the Dense module, "${inner}", must be inside the folder.`);
     });
 }

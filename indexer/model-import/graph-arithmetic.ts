@@ -1,12 +1,12 @@
-import { bug, TrawlError } from '../../src/base/errors.ts';
+import { bug } from '../../src/base/errors.ts';
 import { narrowToFloat16 } from '../../src/base/system/float16.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
+import { invalidModel } from '../../src/encoder/model/json-file.ts';
 import { ONNX_TYPES } from '../../src/encoder/model/onnx-messages.ts';
 import type { Weight } from './checkpoint-weights.ts';
-import { MICROSOFT, type OnnxGraph, type OnnxTensor } from './onnx-graph.ts';
-import { quantizedColumns, quantizedRows } from './quantized-tensors.ts';
+import type { OnnxGraph, OnnxTensor } from './onnx-graph.ts';
 import type { Dense } from './weight-finder.ts';
-import { asStored, bytesOf, joined, transposed } from './weight-tensors.ts';
+import { asStored, bytesOf, joined, quantizedColumns, quantizedRows, transposed } from './weight-tensors.ts';
 
 /** Names of graph values: the product input · matrix, and the bias still to be added ('' if the product includes it). */
 export interface Product {
@@ -15,9 +15,8 @@ export interface Product {
 }
 
 /**
- * How an int8 graph quantises the inputs of its matrix products: with one scale per product and run, or one per token. The
- * first is faster. The second keeps the values of ordinary tokens apart if a few tokens have values a hundred times as large,
- * as in decoders, and a token's codes then do not depend on other tokens.
+ * How an int8 graph quantises the inputs of its matrix products: with one scale per product and run, which is faster, or one per token,
+ * which keeps ordinary tokens exact beside a few tokens with values a hundred times as large, as in decoders.
  */
 export type InputScales = 'per-run' | 'per-token';
 
@@ -32,7 +31,6 @@ export class GraphArithmetic {
   readonly graph: OnnxGraph;
   readonly #precision: Precision;
   readonly #inputScales: InputScales;
-  /** Type of the activations. */
   readonly type: 'float32' | 'float16';
 
   constructor(graph: OnnxGraph, precision: Precision, inputScales: InputScales) {
@@ -56,9 +54,7 @@ export class GraphArithmetic {
     const { graph } = this;
     if (this.#precision !== 'int8') return graph.node('Gather', [this.stored(name, table), ids]);
     const { codes, scales } = quantizedRows(name, table);
-    const values = graph.node('Cast', [graph.node('Gather', [graph.tensor(codes), ids])], {
-      attributes: { to: ONNX_TYPES.float32.code },
-    });
+    const values = graph.cast(graph.node('Gather', [graph.tensor(codes), ids]), 'float32');
     return graph.node('Mul', [values, graph.node('Gather', [graph.tensor(scales), ids])]);
   }
 
@@ -69,22 +65,21 @@ export class GraphArithmetic {
 
   /** input · [A B C …]: one product with the matrices side by side. */
   product(name: string, input: string, parts: readonly Dense[]): Product {
+    const { graph } = this;
     const weights = parts.map((part) => part.weight);
-    const bias = this.bias(name, parts);
-    if (this.#precision !== 'int8') {
-      return { value: this.graph.node('MatMul', [input, this.constant(transposed(`${name}.weight`, weights))]), bias };
-    }
-    const { codes, scales } = quantizedColumns(name, weights);
-    if (this.#inputScales === 'per-token') {
-      return { value: this.#productPerToken(input, this.graph.tensor(codes), this.graph.tensor(scales)), bias };
-    }
-    const inputs = [input, this.graph.tensor(codes), this.graph.tensor(scales), '', bias];
-    return { value: this.graph.node('DynamicQuantizeMatMul', inputs, { domain: MICROSOFT }), bias: '' };
+    const bias = this.#bias(name, parts);
+    if (this.#precision !== 'int8') return { value: this.#floatProduct(`${name}.weight`, input, weights), bias };
+    const quantized = quantizedColumns(name, weights);
+    const [codes, scales] = [graph.tensor(quantized.codes), graph.tensor(quantized.scales)];
+    if (this.#inputScales === 'per-token') return { value: this.#productPerToken(input, codes, scales), bias };
+    return { value: graph.microsoft('DynamicQuantizeMatMul', [input, codes, scales, '', bias]), bias: '' };
   }
 
-  /** The product with its bias. */
   dense(name: string, input: string, part: Dense): string {
-    const { value, bias } = this.product(name, input, [part]);
+    return this.withBias(this.product(name, input, [part]));
+  }
+
+  withBias({ value, bias }: Product): string {
     return bias === '' ? value : this.graph.node('Add', [value, bias]);
   }
 
@@ -96,20 +91,49 @@ export class GraphArithmetic {
       return { values: this.#split(value, parts), bias };
     }
     // Three products are as fast as one and need no Split.
-    const values = parts.map((part, i) =>
-      this.graph.node('MatMul', [input, this.constant(transposed(`${name}.${i}.weight`, [part.weight]))]),
-    );
-    return { values, bias: this.bias(name, parts) };
+    const values = parts.map(({ weight }, i) => this.#floatProduct(`${name}.${i}.weight`, input, [weight]));
+    return { values, bias: this.#bias(name, parts) };
   }
 
   /** The products with their biases, one value per matrix. */
   denses(name: string, input: string, parts: readonly Dense[]): readonly string[] {
-    if (parts.every((part) => part.bias === null)) return this.products(name, input, parts).values;
-    if (this.#precision === 'int8') {
-      const { value, bias } = this.product(name, input, parts);
-      return this.#split(bias === '' ? value : this.graph.node('Add', [value, bias]), parts);
-    }
+    if (parts.every((part) => part.bias === undefined)) return this.products(name, input, parts).values;
+    if (this.#precision === 'int8') return this.#split(this.withBias(this.product(name, input, parts)), parts);
     return parts.map((part, i) => this.dense(`${name}.${i}`, input, part));
+  }
+
+  /** A dense layer of a head. It has one row per text, so it is not quantised for int8. */
+  smallDense(name: string, input: string, dense: Dense): string {
+    const value = this.#floatProduct(`${name}.weight`, input, [dense.weight]);
+    return this.withBias({ value, bias: this.#bias(name, [dense]) });
+  }
+
+  /** Adds a graph output, converted to float32. */
+  output(name: string, value: string, shape: readonly (number | string)[]): void {
+    const attributes = { to: ONNX_TYPES.float32.code };
+    if (this.type === 'float16') this.graph.node('Cast', [value], { attributes, output: name });
+    else this.graph.node('Identity', [value], { output: name });
+    this.graph.output(name, 'float32', shape);
+  }
+
+  #floatProduct(name: string, input: string, weights: readonly Weight[]): string {
+    return this.graph.node('MatMul', [input, this.constant(transposed(name, weights))]);
+  }
+
+  /** Quantises every row of the input to codes 1…255 around 128, with the scale largest magnitude / 127. */
+  #productPerToken(input: string, codes: string, scales: string): string {
+    const { graph } = this;
+    const attributes = { axes: [-1], keepdims: 1 };
+    const largest = graph.node('ReduceMax', [graph.node('Abs', [input])], { attributes });
+    const rowScales = graph.node('Mul', [
+      graph.node('Max', [largest, graph.floats([1e-20], [])]),
+      graph.floats([1 / 127], []),
+    ]);
+    // Half a step more, because the conversion cuts the fraction off.
+    const shifted = graph.node('Add', [graph.node('Div', [input, rowScales]), graph.floats([128.5], [])]);
+    const rowCodes = graph.cast(shifted, 'uint8');
+    const inputs = [rowCodes, codes, graph.floats([1], []), scales, graph.bytes([128], [])];
+    return graph.node('Mul', [graph.microsoft('MatMulIntegerToFloat', inputs), rowScales]);
   }
 
   #split(value: string, parts: readonly Dense[]): readonly string[] {
@@ -119,52 +143,12 @@ export class GraphArithmetic {
     return this.graph.nodeWithOutputs('Split', inputs, parts.length, { attributes: { axis: -1 } });
   }
 
-  /** Quantises every row of the input to codes 1…255 around 128, with the scale largest magnitude / 127. */
-  #productPerToken(input: string, codes: string, scales: string): string {
-    const { graph } = this;
-    const rows = this.#quantizedRows(input);
-    const product = graph.node(
-      'MatMulIntegerToFloat',
-      [rows.codes, codes, graph.floats([1], []), scales, graph.bytes([128], [])],
-      { domain: MICROSOFT },
-    );
-    return graph.node('Mul', [product, rows.scales]);
-  }
-
-  #quantizedRows(input: string): { codes: string; scales: string } {
-    const { graph } = this;
-    const largest = graph.node('ReduceMax', [graph.node('Abs', [input])], { attributes: { axes: [-1], keepdims: 1 } });
-    const scales = graph.node('Mul', [
-      graph.node('Max', [largest, graph.floats([1e-20], [])]),
-      graph.floats([1 / 127], []),
-    ]);
-    // Half a step more, because the conversion cuts the fraction off.
-    const shifted = graph.node('Add', [graph.node('Div', [input, scales]), graph.floats([128.5], [])]);
-    return { codes: graph.node('Cast', [shifted], { attributes: { to: ONNX_TYPES.uint8.code } }), scales };
-  }
-
-  /** A dense layer of a head. It has one row per text, so it is not quantised for int8. */
-  smallDense(name: string, input: string, dense: Dense): string {
-    const weight = this.constant(transposed(`${name}.weight`, [dense.weight]));
-    const value = this.graph.node('MatMul', [input, weight]);
-    const bias = this.bias(name, [dense]);
-    return bias === '' ? value : this.graph.node('Add', [value, bias]);
-  }
-
   /** The concatenated biases; '' if the layers have none. */
-  bias(name: string, parts: readonly Dense[]): string {
-    const biases = parts.flatMap(({ bias }) => (bias === null ? [] : [bias]));
+  #bias(name: string, parts: readonly Dense[]): string {
+    const biases = parts.flatMap(({ bias }) => bias ?? []);
     if (biases.length === 0) return '';
     if (biases.length !== parts.length) throw bug(`${name}: some of its layers have a bias and some have none`);
     return this.constant(joined(`${name}.bias`, biases));
-  }
-
-  /** Adds a graph output, converted to float32. */
-  output(name: string, value: string, shape: readonly (number | string)[]): void {
-    const to = { to: ONNX_TYPES.float32.code };
-    if (this.type === 'float16') this.graph.node('Cast', [value], { attributes: to, output: name });
-    else this.graph.node('Identity', [value], { output: name });
-    this.graph.output(name, 'float32', shape);
   }
 }
 
@@ -174,8 +158,7 @@ function toFloat16(tensor: OnnxTensor): OnnxTensor {
       const values = new Float32Array(piece.buffer as ArrayBuffer, piece.byteOffset, piece.byteLength / 4);
       const large = values.find((value) => Math.abs(value) >= 65520);
       if (large !== undefined) {
-        throw new TrawlError(
-          'MODEL_INVALID',
+        throw invalidModel(
           `${tensor.name} has the value ${large}, which is too large for float16 (at most 65504). Import the model without float16.`,
         );
       }

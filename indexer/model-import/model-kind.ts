@@ -1,16 +1,14 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
-import type { JsonObject } from '../../src/encoder/model/json-file.ts';
+import { invalidModel, type JsonObject } from '../../src/encoder/model/json-file.ts';
 import { knownFamily } from '../../src/encoder/model/model-families.ts';
-import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
-import { moduleNames } from './module-types.ts';
+import { className, familyNames, type ImportSource, readModuleTypes } from './import-source.ts';
 
 /** A kind of model that gives no vectors of texts, and which models would do its task or give vectors. */
 interface OtherKind {
   readonly what: string;
   readonly fitting: string;
-  /** Whether it is a language model, of which encoders are made. */
+  /** Whether it is a language model, which may have been trained to be an encoder. */
   readonly generates?: boolean;
   /** Whether it takes images or sound. Encoders of these have a pooling, too. */
   readonly takesMedia?: boolean;
@@ -21,112 +19,88 @@ const ENCODERS = 'An encoder would fit, for example intfloat/e5-base-v2, BAAI/bg
 const VISION: OtherKind = { what: 'a vision model, which takes images', fitting: ENCODERS, takesMedia: true };
 const ENCODER_DECODER = /(ForConditionalGeneration|ForSeq2SeqLM)$/;
 
-/** Parts of the class names in `architectures`; the first match wins. */
-const KINDS: readonly Named[] = [
-  {
-    name: /ForSequenceClassification$/,
-    kind: {
+/** Kinds by the class names in `architectures`; the first match wins. */
+const KINDS: readonly (readonly [RegExp, OtherKind])[] = [
+  [
+    /ForSequenceClassification$/,
+    {
       what: 'a classifier or cross-encoder, which scores pairs of texts',
       fitting:
         'A cross-encoder of the architecture bert, roberta, xlm-roberta or modernbert, or Qwen3-Reranker, would fit for reranking, ' +
         'for example BAAI/bge-reranker-base.',
     },
-  },
-  {
-    name: /(For(Image|Object|Semantic|Instance|Depth|Video|Vision)|Vision|^ViT|CLIP|Siglip|ImageProcessor)/,
-    kind: VISION,
-  },
-  {
-    name: /(Whisper|Wav2Vec|ForAudio|ForCTC|Speech)/,
-    kind: { what: 'a speech model', fitting: ENCODERS, takesMedia: true },
-  },
-  {
-    name: ENCODER_DECODER,
-    kind: { what: 'an encoder-decoder, which generates text', fitting: ENCODERS, generates: true },
-  },
-  {
-    name: /(ForCausalLM|LMHeadModel)$/,
-    kind: { what: 'a causal language model, which generates text', fitting: ENCODERS, generates: true },
-  },
+  ],
+  [/(For(Image|Object|Semantic|Instance|Depth|Video|Vision)|Vision|^ViT|CLIP|Siglip|ImageProcessor)/, VISION],
+  [/(Whisper|Wav2Vec|ForAudio|ForCTC|Speech)/, { what: 'a speech model', fitting: ENCODERS, takesMedia: true }],
+  [ENCODER_DECODER, { what: 'an encoder-decoder, which generates text', fitting: ENCODERS, generates: true }],
+  [
+    /(ForCausalLM|LMHeadModel)$/,
+    { what: 'a causal language model, which generates text', fitting: ENCODERS, generates: true },
+  ],
 ];
 
-/** The same for heads on an encoder. The config of some encoders names the encoder and a head, whose weights are in a file of their own. */
-const HEADS: readonly Named[] = [
-  {
-    name: /ForTokenClassification$/,
-    kind: { what: 'a token classifier, which labels every token (named entities, parts of speech)', fitting: ENCODERS },
-  },
-  {
-    name: /(ForQuestionAnswering|DPRReader)$/,
-    kind: { what: 'a model of extractive question answering, which marks the answer in a text', fitting: ENCODERS },
-  },
-  {
-    name: /ForMultipleChoice$/,
-    kind: { what: 'a multiple-choice model, which scores the possible answers to a question', fitting: ENCODERS },
-  },
-  {
-    name: /ForNextSentencePrediction$/,
-    kind: { what: 'a model that says whether one sentence follows another', fitting: ENCODERS },
-  },
+/** Kinds by heads on an encoder. The config of some encoders names the encoder and a head, whose weights are in a file of their own. */
+const HEADS: readonly (readonly [RegExp, string])[] = [
+  [/ForTokenClassification$/, 'a token classifier, which labels every token (named entities, parts of speech)'],
+  [/(ForQuestionAnswering|DPRReader)$/, 'a model of extractive question answering, which marks the answer in a text'],
+  [/ForMultipleChoice$/, 'a multiple-choice model, which scores the possible answers to a question'],
+  [/ForNextSentencePrediction$/, 'a model that says whether one sentence follows another'],
 ];
 
-interface Named {
-  readonly name: RegExp;
-  readonly kind: OtherKind;
-}
-
-/** The class names in a config.json. */
 export function classesOf({ architectures }: JsonObject): readonly string[] {
   return Array.isArray(architectures) ? architectures.map(String) : [];
 }
 
-/**
- * What the model of a config.json is, if it is not an encoder, as a clause and a sentence with fitting models. Null if its class
- * names do not tell.
- */
-export function otherKindOf(config: JsonObject): OtherKind | null {
-  const names = classesOf(config);
+/** Whether the model scores pairs or classes, and gives no vectors. */
+export function isClassifier(config: JsonObject): boolean {
+  return classesOf(config).some((name) => name.endsWith('ForSequenceClassification'));
+}
+
+/** The kind of a config.json's model if it is not an encoder; undefined if its class names do not tell. */
+export function otherKindOf(config: JsonObject): OtherKind | undefined {
   // A model of images and text generates text too, so its parts tell more than its class.
-  if (['vision_config', 'image_size'].some((key) => config[key] !== undefined)) {
-    return VISION;
-  }
-  const hasEncoder = names.some((name) => /(?<!LMHead)Model$/.test(name));
-  const found = [...KINDS, ...(hasEncoder ? [] : HEADS)].find(({ name }) => names.some((each) => name.test(each)));
-  return found?.kind ?? null;
+  if (['vision_config', 'image_size'].some((key) => config[key] !== undefined)) return VISION;
+  const names = classesOf(config);
+  const isNamed = ([pattern]: readonly [RegExp, unknown]) => names.some((name) => pattern.test(name));
+  const kind = KINDS.find(isNamed)?.[1];
+  if (kind !== undefined || names.some((name) => /(?<!LMHead)Model$/.test(name))) return kind;
+  const head = HEADS.find(isNamed);
+  return head && { what: head[1], fitting: ENCODERS };
 }
 
 /**
- * Refuses a model that is not an encoder, by its classes. Where a pooling is stated it is one: its config often has the class of the
- * checkpoint that it was trained from. Of a model of images or sound only the user can say that its graph takes texts.
- *
- * @param pooling what the user states.
- * @throws TrawlError MODEL_INVALID.
+ * Refuses a model that is not an encoder, by its classes. A model with a stated pooling is an encoder: its config often has the class of
+ * the checkpoint that it was trained from. Only the user can say that the graph of a model of images or sound takes texts. Throws
+ * MODEL_INVALID.
  */
-export async function refuseOtherKind(
-  folder: string,
-  names: readonly string[],
-  config: JsonObject,
-  pooling: StatedPooling | undefined,
-): Promise<void> {
+export function refuseOtherKind(source: ImportSource): void {
+  const { config, configPath, modules, folder, pooling } = source;
   const kind = otherKindOf(config);
-  if (kind === null || pooling !== undefined) return;
-  if (!kind.takesMedia && (await statesPoolingInFiles(folder))) return;
-  const path = join(folder, 'config.json');
+  if (kind === undefined || pooling !== undefined) return;
+  if (!kind.takesMedia && filesStatePooling(folder, modules)) return;
   if (kind.generates) {
-    if (statesPooling(folder, names, config)) return;
-    throw new TrawlError('MODEL_INVALID', generatingModelMessage(path, config));
+    if (statesPooling(source)) return;
+    throw invalidModel(generatingModelMessage(configPath, config));
   }
-  throw new TrawlError(
-    'MODEL_INVALID',
-    `${path}: the model (${classesOf(config).join(', ')}) is ${kind.what}. ${kind.fitting} If it is an encoder of texts whose config names another ` +
+  const architectures = classesOf(config);
+  throw invalidModel(
+    `${configPath}: the model (${architectures.join(', ')}) is ${kind.what}. ${kind.fitting} If it is an encoder of texts whose config names another ` +
       'class, state its pooling: trawl model add SOURCE --pooling mean.',
-    { details: { architectures: classesOf(config) } },
+    { details: { architectures } },
   );
 }
 
-/** Whether the folder's files name a pooling, as those of sentence-transformers do. */
+/** Whether the folder's files name a pooling, as sentence-transformers' files do. */
 export async function statesPoolingInFiles(folder: string): Promise<boolean> {
-  return existsSync(join(folder, '1_Pooling', 'config.json')) || (await moduleNames(folder)).includes('Pooling');
+  return filesStatePooling(folder, await readModuleTypes(folder));
+}
+
+export function filesStatePooling(folder: string, modules: ImportSource['modules']): boolean {
+  return hasPoolingConfig(folder) || modules.some((type) => className(type) === 'Pooling');
+}
+
+export function hasPoolingConfig(folder: string): boolean {
+  return existsSync(join(folder, '1_Pooling', 'config.json'));
 }
 
 /** What the user should know of an encoder whose pooling nothing states. */
@@ -148,16 +122,15 @@ export function isEncoderAlone({ architectures }: JsonObject): boolean {
 }
 
 /** Whether the folder's files, or the model's names, say how it gives vectors of texts. */
-export function statesPooling(folder: string, names: readonly string[], raw: JsonObject): boolean {
-  const files = ['modules.json', join('1_Pooling', 'config.json')];
-  if (files.some((file) => existsSync(join(folder, file)))) return true;
-  return knownFamily([...names, basename(folder), String(raw._name_or_path ?? '')]) !== null;
+export function statesPooling(source: ImportSource): boolean {
+  const { folder } = source;
+  if (existsSync(join(folder, 'modules.json')) || hasPoolingConfig(folder)) return true;
+  return knownFamily([...familyNames(source), basename(folder)]) !== null;
 }
 
 /** The error message of a model that generates text, without any sign that its vectors are of use. */
 export function generatingModelMessage(path: string, config: JsonObject): string {
-  const { architectures } = config;
-  const name = Array.isArray(architectures) ? String(architectures[0]) : String(config.model_type);
+  const name = Array.isArray(config.architectures) ? String(config.architectures[0]) : String(config.model_type);
   const names = [basename(dirname(path)), String(config._name_or_path ?? '')];
   if (names.some((each) => /rerank/i.test(each))) {
     return (

@@ -2,44 +2,37 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
+import { writeFailure } from '../../src/base/system/write-failure.ts';
 
-/** Reserves a folder for one `trawl model add`: that of the new model, or that of the downloaded checkpoint. */
-export class ModelLock {
-  readonly #path: string;
-  readonly #lock: FileLock;
-
-  private constructor(path: string, lock: FileLock) {
-    this.#path = path;
-    this.#lock = lock;
+/**
+ * Runs `work` while this process holds a lock on the file at `path`, which is removed afterwards.
+ *
+ * @param held the message for a lock that another process holds, and the folder that the lock is for.
+ * @throws TrawlError MODEL_LOCKED, OUTPUT_NOT_WRITABLE, DISK_FULL; the errors of `work`.
+ */
+export async function withModelLock<T>(
+  path: string,
+  held: { readonly message: string; readonly folder: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  const lock = await acquire(path);
+  if (lock === undefined) throw new TrawlError('MODEL_LOCKED', held.message, { details: { folder: held.folder } });
+  try {
+    return await work();
+  } finally {
+    await rm(path, { force: true });
+    lock.release();
   }
+}
 
-  /**
-   * Locks the file at `path`, to reserve `folder`.
-   *
-   * @throws TrawlError MODEL_LOCKED, OUTPUT_NOT_WRITABLE.
-   */
-  static async acquire(path: string, folder: string): Promise<ModelLock> {
-    let lock: FileLock | undefined;
-    try {
-      await mkdir(dirname(path), { recursive: true });
-      lock = FileLock.acquire(path, 'exclusive');
-    } catch (error) {
-      if (error instanceof TrawlError) throw error;
-      throw new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be written: ${(error as Error).message}.`, {
-        cause: error,
-      });
-    }
-    if (lock !== undefined) return new ModelLock(path, lock);
-    throw new TrawlError(
-      'MODEL_LOCKED',
-      `Another \`trawl model add\` is working on ${folder}. Wait until it has finished, or stop it.`,
-      { details: { folder } },
-    );
-  }
-
-  /** Also removes the lock file. */
-  async release(): Promise<void> {
-    await rm(this.#path, { force: true });
-    this.#lock.release();
+async function acquire(path: string): Promise<FileLock | undefined> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    return FileLock.acquire(path, 'exclusive');
+  } catch (error) {
+    const failure = writeFailure(error, path);
+    if (failure instanceof TrawlError) throw failure;
+    const message = `${path} cannot be written: ${(error as Error).message}.`;
+    throw new TrawlError('OUTPUT_NOT_WRITABLE', message, { cause: error });
   }
 }

@@ -4,15 +4,13 @@ import type { WriteTokenizer } from './source-tokenizer.ts';
 
 interface WriteGraphOptions {
   readonly signal?: AbortSignal;
-  /** Called with the bytes written and the total. */
-  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+  readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** A graph to be written. */
 export interface PlannedGraph {
   readonly precision: Precision;
-  /** Name of the output; null: chosen by the pooling. */
-  readonly output: string | null;
+  /** Name of the output. Default: chosen by the pooling. */
+  readonly output?: string;
   /** Writes the graph into a folder. Returns the names of the graph file and of the files with external weights. */
   write(folder: string, options: WriteGraphOptions): Promise<{ path: string; externalData: readonly string[] }>;
 }
@@ -22,14 +20,14 @@ export interface ModelPlan {
   readonly kind: ModelKind;
   /** `name` is the source folder's. `precision` is not used: each graph has its own. */
   readonly facts: Omit<FolderModelIdentity, 'sha256'>;
-  readonly maxPositions: number | null;
+  readonly maxPositions?: number;
   /** Encoders only. */
-  readonly poolingFrom: PoolingOrigin | null;
+  readonly poolingFrom?: PoolingOrigin;
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
-  readonly labels: number | null;
-  readonly activation: ScoreActivation | null;
+  readonly labels?: number;
+  readonly activation?: ScoreActivation;
   /** Rerankers that read a chat: the text of a pair. */
-  readonly pairTemplate: string | null;
+  readonly pairTemplate?: string;
   readonly graphs: readonly PlannedGraph[];
   /** What the user should know about the choice of graphs. */
   readonly remarks: readonly string[];

@@ -4,7 +4,6 @@ import { TrawlError } from '../../src/base/errors.ts';
 import { cachedRepository, cachedSnapshot } from '../../src/encoder/model/hub-cache.ts';
 import { parseRepositoryName } from '../hub/repository.ts';
 
-/** The source argument of `trawl model add`. */
 export type ModelSourceArgument =
   | {
       readonly type: 'folder';
@@ -16,11 +15,7 @@ export type ModelSourceArgument =
     }
   | { readonly type: 'hub'; readonly id: string; readonly revision: string | undefined; readonly name: string };
 
-/**
- * Parses a path (which begins with `/`, `./`, `../` or `~/`, or names an existing folder) or a hub id, `org/name[@revision]`.
- *
- * @throws TrawlError USAGE.
- */
+/** Parses a path (it begins with `/`, `./`, `../` or `~/`, or exists) or a hub id, `org/name[@revision]`. Throws USAGE. */
 export function parseModelSource(text: string): ModelSourceArgument {
   const folder = resolve(text);
   const isFolder = text !== '' && (statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false);

@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import type { EnginePrecision } from '../../src/encoder/model/engine-weights.ts';
+import type { EnginePrecision } from '../../src/engine/native/encoder-functions.ts';
 import type { Weight } from './checkpoint-weights.ts';
 import type { WriteOnnxOptions } from './onnx-writer.ts';
-import { type PackedCodes, packedCodes } from './packed-codes.ts';
 import type { Dense, LayerNorm } from './weight-finder.ts';
+import { quantizeRows } from './weight-tensors.ts';
 
 /** A part of a file of weights for the native encoder. */
 export interface NativePart {
@@ -18,6 +18,8 @@ const ALIGNMENT = 64;
 const PANEL = 64;
 /** Weights below 2^-50 are stored as zero, so that sums have no subnormal numbers. */
 const SMALLEST = 2 ** -50;
+/** In int8, the engine adds this to the codes of the inputs, so that they have no sign. */
+const CODE_OFFSET = 128;
 
 export function nativeBytes(parts: readonly NativePart[]): number {
   return parts.reduce((sum, { bytes }) => sum + Math.ceil(bytes / ALIGNMENT) * ALIGNMENT, 0);
@@ -67,7 +69,7 @@ export function floatsPart(weights: readonly Weight[]): NativePart {
 
 /** A norm: its factors and summands, which are zero if it has none. */
 export function normPart({ weight, bias }: LayerNorm): NativePart {
-  if (bias !== null) return floatsPart([weight, bias]);
+  if (bias !== undefined) return floatsPart([weight, bias]);
   const size = weight.shape[0]!;
   return {
     bytes: 8 * size,
@@ -89,7 +91,7 @@ export function denseParts(layers: readonly Dense[], precision: EnginePrecision)
     {
       bytes: 2 * depth * columns,
       async *content() {
-        yield new Uint8Array((await packed(matrices, depth, columns)).buffer);
+        yield new Uint8Array((await packBfloat16(matrices, depth, columns)).buffer);
       },
     },
     biases,
@@ -99,30 +101,32 @@ export function denseParts(layers: readonly Dense[], precision: EnginePrecision)
 /** The codes of matrices, and what belongs to each column. Quantises once; the parts are written one after the other. */
 function quantizedParts(matrices: readonly Weight[], depth: number, columns: number): readonly NativePart[] {
   let made: Promise<PackedCodes> | undefined;
-  const part = (bytes: number, name: keyof PackedCodes, isLast = false): NativePart => ({
+  const part = (bytes: number, name: keyof PackedCodes): NativePart => ({
     bytes,
     async *content() {
-      made ??= packedCodes(matrices, depth, columns);
+      made ??= packCodes(matrices, depth, columns);
       const values = (await made)[name];
-      // The matrix is not needed any more.
-      if (isLast) made = undefined;
+      // The last part: the matrix is not needed any more.
+      if (name === 'scales') made = undefined;
       yield new Uint8Array(values.buffer);
     },
   });
-  return [part(depth * columns, 'codes'), part(4 * columns, 'firstSums'), part(4 * columns, 'scales', true)];
+  return [part(depth * columns, 'codes'), part(4 * columns, 'firstSums'), part(4 * columns, 'scales')];
 }
 
 /** Matrices [columns, depth] as panels of 64 columns: [depth/2][columns of the panel][2]. */
-async function packed(matrices: readonly Weight[], depth: number, columns: number): Promise<Uint16Array<ArrayBuffer>> {
+async function packBfloat16(
+  matrices: readonly Weight[],
+  depth: number,
+  columns: number,
+): Promise<Uint16Array<ArrayBuffer>> {
   const result = new Uint16Array(depth * columns);
   let column = 0;
   for (const matrix of matrices) {
     for await (const values of matrix.chunks()) {
       const bits = new Uint32Array(values.buffer);
       for (let from = 0; from < values.length; from += depth, column++) {
-        const first = column - (column % PANEL);
-        const width = Math.min(PANEL, columns - first);
-        const start = first * depth + 2 * (column - first);
+        const { start, width } = placeInPanel(column, columns, depth, 2);
         for (let k = 0; k < depth; k++) {
           result[start + (k >> 1) * 2 * width + (k & 1)] =
             Math.abs(values[from + k]!) < SMALLEST ? 0 : toBfloat16(bits[from + k]!);
@@ -136,4 +140,43 @@ async function packed(matrices: readonly Weight[], depth: number, columns: numbe
 /** The nearest bfloat16, the even one of two, from the bits of a finite float32. */
 function toBfloat16(bits: number): number {
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
+}
+
+/** Matrices side by side in int8, as native/src/encoder/byte_products.hpp describes them. */
+interface PackedCodes {
+  readonly codes: Int8Array<ArrayBuffer>;
+  /** First summand of each column's sum. */
+  readonly firstSums: Int32Array<ArrayBuffer>;
+  readonly scales: Float32Array<ArrayBuffer>;
+}
+
+/** Quantises matrices [columns, depth] with one scale per column, in panels of 64 columns: [depth/4][columns of the panel][4]. */
+async function packCodes(matrices: readonly Weight[], depth: number, columns: number): Promise<PackedCodes> {
+  const codes = new Int8Array(depth * columns);
+  const firstSums = new Int32Array(columns);
+  const scales = new Float32Array(columns);
+  let column = 0;
+  for (const matrix of matrices) {
+    for await (const values of matrix.chunks()) {
+      const quantized = quantizeRows(values, depth);
+      scales.set(quantized.scales, column);
+      for (let from = 0; from < values.length; from += depth, column++) {
+        const { start, width } = placeInPanel(column, columns, depth, 4);
+        let sum = 0;
+        for (let k = 0; k < depth; k++) {
+          const code = quantized.codes[from + k]!;
+          sum += code;
+          codes[start + (k >> 2) * 4 * width + (k & 3)] = code;
+        }
+        firstSums[column] = -CODE_OFFSET * sum;
+      }
+    }
+  }
+  return { codes, firstSums, scales };
+}
+
+/** Where a column's first `step` values lie in its panel, and the columns of the panel. */
+function placeInPanel(column: number, columns: number, depth: number, step: number) {
+  const first = column - (column % PANEL);
+  return { start: first * depth + step * (column - first), width: Math.min(PANEL, columns - first) };
 }

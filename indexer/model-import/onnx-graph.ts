@@ -17,14 +17,15 @@ export interface OnnxTensor {
   readonly bytes: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
-export interface NodeOptions {
-  readonly attributes?: Readonly<Record<string, OnnxAttribute>>;
+type Attributes = Readonly<Record<string, OnnxAttribute>>;
+
+interface NodeOptions {
+  readonly attributes?: Attributes;
   readonly domain?: string;
   /** Name of the (first) output. Default: generated. */
   readonly output?: string;
 }
 
-/** Domain of onnxruntime's own operators. */
 export const MICROSOFT = 'com.microsoft';
 
 export class OnnxGraph {
@@ -53,7 +54,6 @@ export class OnnxGraph {
     return this.nodeWithOutputs(operator, inputs, 1, options)[0]!;
   }
 
-  /** Adds an operator with several outputs. Returns their names. */
   nodeWithOutputs(operator: string, inputs: readonly string[], count: number, options: NodeOptions = {}): string[] {
     const { attributes = {}, domain = '', output = `${operator}_${this.nodes.length}` } = options;
     const outputs = Array.from({ length: count }, (_, i) => (i === 0 ? output : `${output}_${i}`));
@@ -61,7 +61,14 @@ export class OnnxGraph {
     return outputs;
   }
 
-  /** Adds a constant. Returns its name. */
+  microsoft(operator: string, inputs: readonly string[], attributes?: Attributes): string {
+    return this.node(operator, inputs, { domain: MICROSOFT, attributes });
+  }
+
+  cast(value: string, type: OnnxType): string {
+    return this.node('Cast', [value], { attributes: { to: ONNX_TYPES[type].code } });
+  }
+
   tensor(tensor: OnnxTensor): string {
     this.tensors.push(tensor);
     return tensor.name;
@@ -94,10 +101,6 @@ export class OnnxGraph {
   }
 }
 
-function elementsOf(shape: readonly number[]): number {
-  return shape.reduce((product, length) => product * length, 1);
-}
-
-export function bytesOfTensor(tensor: OnnxTensor): number {
-  return elementsOf(tensor.shape) * ONNX_TYPES[tensor.type].bytes;
+export function bytesOfTensor({ shape, type }: OnnxTensor): number {
+  return shape.reduce((product, length) => product * length, ONNX_TYPES[type].bytes);
 }

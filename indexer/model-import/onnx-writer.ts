@@ -1,10 +1,9 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { bug } from '../../src/base/errors.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
-import { nodeMessage, tensorHead, valueMessage } from '../../src/encoder/model/onnx-messages.ts';
-import { ProtobufWriter } from '../../src/encoder/model/protobuf-writer.ts';
+import { nodeMessage, ProtobufWriter, tensorHead, valueMessage } from '../../src/encoder/model/onnx-messages.ts';
 import { bytesOfTensor, MICROSOFT, type OnnxGraph, type OnnxTensor } from './onnx-graph.ts';
 
 /** Operator set 17 belongs to IR version 8 and has every operator that the graphs use. */
@@ -20,7 +19,6 @@ const ALIGNMENT = 4096;
 
 export interface WriteOnnxOptions {
   readonly signal?: AbortSignal;
-  /** Called with the tensor bytes written since the last call. */
   readonly onBytes?: (bytes: number) => void;
 }
 
@@ -32,21 +30,25 @@ export async function writeOnnx(path: string, graph: OnnxGraph, options: WriteOn
   const total = graph.tensors.reduce((sum, tensor) => sum + bytesOfTensor(tensor), 0);
   const dataPath = `${path}.data`;
   const isExternal = (tensor: OnnxTensor) => total > EMBEDDED_BYTES && bytesOfTensor(tensor) >= SMALL_BYTES;
-  const data = graph.tensors.some(isExternal) ? new AlignedFile(await open(dataPath, 'wx')) : null;
+  const data = graph.tensors.some(isExternal) ? await open(dataPath, 'wx') : undefined;
+  let dataBytes = 0;
   const tensors: ProtobufWriter[] = [];
   try {
     for (const tensor of graph.tensors) {
       const message = tensorHead(tensor);
-      if (data !== null && isExternal(tensor)) {
-        const offset = await data.append(piecesOf(tensor, options));
-        const place = { location: basename(dataPath), offset: String(offset), length: String(bytesOfTensor(tensor)) };
+      if (data !== undefined && isExternal(tensor)) {
+        const offset = Math.ceil(dataBytes / ALIGNMENT) * ALIGNMENT;
+        await data.writeFile(new Uint8Array(offset - dataBytes));
+        for await (const piece of checkedPieces(tensor, options)) await data.writeFile(piece);
+        dataBytes = offset + bytesOfTensor(tensor);
+        const place = { location: basename(dataPath), offset: String(offset), length: String(dataBytes - offset) };
         for (const [key, value] of Object.entries(place)) {
           message.message(13, new ProtobufWriter().string(1, key).string(2, value));
         }
         message.integer(14, 1);
       } else {
         const pieces: Uint8Array[] = [];
-        for await (const piece of piecesOf(tensor, options)) pieces.push(piece);
+        for await (const piece of checkedPieces(tensor, options)) pieces.push(piece);
         message.bytes(9, Buffer.concat(pieces));
       }
       tensors.push(message);
@@ -55,12 +57,12 @@ export async function writeOnnx(path: string, graph: OnnxGraph, options: WriteOn
   } finally {
     await data?.close();
   }
-  await writeParts(path, modelMessage(graph, tensors).parts);
-  return data === null ? [path] : [path, dataPath];
+  await writeFile(path, Buffer.concat(modelMessage(graph, tensors).parts), { flag: 'wx', flush: true });
+  return data === undefined ? [path] : [path, dataPath];
 }
 
 /** The tensor's bytes. Throws if their number does not match its shape. */
-async function* piecesOf(tensor: OnnxTensor, { signal, onBytes }: WriteOnnxOptions): AsyncGenerator<Uint8Array> {
+async function* checkedPieces(tensor: OnnxTensor, { signal, onBytes }: WriteOnnxOptions): AsyncGenerator<Uint8Array> {
   let written = 0;
   for await (const piece of tensor.bytes()) {
     throwIfCancelled(signal);
@@ -70,52 +72,6 @@ async function* piecesOf(tensor: OnnxTensor, { signal, onBytes }: WriteOnnxOptio
   }
   if (written !== bytesOfTensor(tensor)) {
     throw bug(`${tensor.name} yielded ${written} bytes; its shape has ${bytesOfTensor(tensor)}`);
-  }
-}
-
-class AlignedFile {
-  readonly #file: FileHandle;
-  #length = 0;
-
-  constructor(file: FileHandle) {
-    this.#file = file;
-  }
-
-  /** Appends pieces at the next page boundary. Returns the offset of the first. */
-  async append(pieces: AsyncIterable<Uint8Array>): Promise<number> {
-    const start = Math.ceil(this.#length / ALIGNMENT) * ALIGNMENT;
-    this.#length = start;
-    for await (const piece of pieces) {
-      // Writing past the end fills the gap with zeros.
-      await writeFully(this.#file, piece, this.#length);
-      this.#length += piece.length;
-    }
-    return start;
-  }
-
-  async sync(): Promise<void> {
-    await this.#file.sync();
-  }
-
-  async close(): Promise<void> {
-    await this.#file.close();
-  }
-}
-
-async function writeFully(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const wanted = Math.min(bytes.length - done, 2 ** 30);
-    done += (await file.write(bytes, done, wanted, position + done)).bytesWritten;
-  }
-}
-
-async function writeParts(path: string, parts: readonly Uint8Array[]): Promise<void> {
-  const file = await open(path, 'wx');
-  try {
-    await file.writeFile(Buffer.concat(parts));
-    await file.sync();
-  } finally {
-    await file.close();
   }
 }
 

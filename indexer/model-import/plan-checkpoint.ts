@@ -1,20 +1,16 @@
 import { basename, join } from 'node:path';
-import type { Precision } from '../../src/encoder/identity/model-identity.ts';
-import type { Int8Runner } from '../../src/encoder/inference/int8-runner.ts';
-import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
-import {
-  type CheckpointFacts,
-  crossEncoderFacts,
-  encoderFacts,
-  encoderRemarks,
-  inTemplate,
-} from './checkpoint-facts.ts';
-import { type CheckedConfig, checkConfigs, isClassifier, notInBfloat16 } from './checkpoint-kind.ts';
+import type { Pooling, Precision } from '../../src/encoder/identity/model-identity.ts';
+import { type Int8Runner, withoutEngineInt8 } from '../../src/encoder/inference/int8-runner.ts';
+import type { EnginePrecision } from '../../src/engine/native/encoder-functions.ts';
+import { crossEncoderFacts, type EncoderFacts, poolingRemarks } from './checkpoint-facts.ts';
+import { type CheckedCheckpoint, checkCheckpoint, notInBfloat16 } from './checkpoint-kind.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
-import { type DenseModules, NO_MODULES, readDenseModules } from './dense-modules.ts';
-import { enginePrecisions, engineWriterOf } from './engine-graphs.ts';
-import { isTrunkOfLateInteraction } from './late-interaction.ts';
+import { NO_MODULES, readDenseModules } from './dense-modules.ts';
+import type { EnginePass } from './encoder-family.ts';
+import type { ImportSource } from './import-source.ts';
+import { isClassifier } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
+import { type NativePart, nativeBytes, writeNative } from './native-weights.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
@@ -30,141 +26,152 @@ export const GRAPH_FILES: Readonly<Record<Precision, string>> = {
 /**
  * Plans the import of a safetensors checkpoint. Close the plan after use.
  *
- * @param names other names of the model, which help to recognise its family.
- * @throws TrawlError MODEL_INVALID, and the errors of `checkConfigs`.
+ * @param int8 what runs an encoder in int8. Default: the engine, if it is fast on this machine.
+ * @throws TrawlError MODEL_INVALID, and the errors of `checkCheckpoint`.
  */
 export async function planCheckpoint(
-  folder: string,
-  names: readonly string[],
+  source: ImportSource,
   precisions: readonly Precision[],
-  options: EncoderOptions,
+  int8: Int8Runner | undefined,
 ): Promise<ModelPlan> {
-  const config = await checkConfigs(folder, names, precisions, options.pooling);
-  const weights = await CheckpointWeights.open(folder);
-  const source = { ...config, folder, names, precisions, weights };
+  const checked = await checkCheckpoint(source, precisions);
+  const weights = await CheckpointWeights.open(source.folder);
+  const checkpoint = { ...checked, source, precisions, weights };
+  const { encoder } = checked;
   try {
-    const scores = config.reranker !== null || isClassifier(config.raw);
-    return scores ? await planCrossEncoder(source) : await planEncoder(source, options);
+    return await (encoder === undefined ? planCrossEncoder(checkpoint) : planEncoder(checkpoint, encoder, int8));
   } catch (error) {
     await weights.close();
     throw error;
   }
 }
 
-interface EncoderOptions {
-  readonly int8: Int8Runner | undefined;
-  readonly pooling: StatedPooling | undefined;
-}
-
-interface Source extends CheckedConfig {
-  readonly folder: string;
-  readonly names: readonly string[];
+interface Checkpoint extends CheckedCheckpoint {
+  readonly source: ImportSource;
   readonly precisions: readonly Precision[];
   readonly weights: CheckpointWeights;
 }
 
-async function planCrossEncoder(source: Source): Promise<ModelPlan> {
-  const { folder, raw, configPath, architecture, reranker, weights, precisions } = source;
-  // A conversion to …ForSequenceClassification has a head; else the score is that of the answer yes.
-  const answers = reranker !== null && !isClassifier(raw) ? await answerIds(folder) : null;
-  const scorer = architecture.crossEncoder!(weights, answers);
-  const facts = await crossEncoderFacts(folder, raw, architecture, scorer.labels, configPath);
-  if (precisions.includes('bfloat16')) throw notInBfloat16(configPath, 'a cross-encoder');
-  const about =
-    reranker === null
-      ? { ...facts, pairTemplate: null }
-      : { ...(await inTemplate(folder, facts)), pairTemplate: reranker.pairTemplate };
-  return planOf(source, { kind: 'cross-encoder', ...about }, { makeGraph: scorer.graph, output: 'logits' });
+async function planCrossEncoder({
+  source,
+  architecture,
+  pairTemplate,
+  weights,
+  precisions,
+}: Checkpoint): Promise<ModelPlan> {
+  const readsChat = pairTemplate !== undefined;
+  // A conversion to …ForSequenceClassification has a head; else the answers' rows of the language model's head give the score.
+  const answers = readsChat && !isClassifier(source.config) ? await answerIds(source.folder) : undefined;
+  const { labels, graph } = architecture.crossEncoder!(weights, answers);
+  const facts = await crossEncoderFacts(source, labels, readsChat);
+  if (precisions.includes('bfloat16')) throw notInBfloat16(source.configPath, 'a cross-encoder');
+  // A chat has its own end.
+  const endToken = readsChat ? undefined : architecture.endToken;
+  return {
+    kind: 'cross-encoder',
+    ...facts,
+    pairTemplate,
+    remarks: [],
+    graphs: precisions.map((precision) => ({
+      precision,
+      output: 'logits',
+      write: graphWriter(precision, () => graph(precision)),
+    })),
+    writeTokenizer: await readSourceTokenizer(source.folder, architecture.vocabularySize, endToken),
+    weightFiles: weights.files,
+    close: () => weights.close(),
+  };
 }
 
-async function planEncoder(source: Source, { int8, pooling }: EncoderOptions): Promise<ModelPlan> {
-  const { folder, names, raw, configPath, architecture, weights, precisions } = source;
-  const trunkAlone = await isTrunkOfLateInteraction(folder, raw, pooling);
-  const { facts, ...others } = await encoderFacts(folder, names, architecture, { trunkAlone, pooling });
-  const dense = trunkAlone ? NO_MODULES : await readDenseModules(folder, facts.pooling, facts.dimension);
+async function planEncoder(
+  { source, architecture, weights, precisions }: Checkpoint,
+  encoder: EncoderFacts,
+  int8: Int8Runner | undefined,
+): Promise<ModelPlan> {
+  const { facts, maxPositions, poolingFrom, isTrunk } = encoder;
+  const { folder, configPath } = source;
+  const dense = isTrunk ? NO_MODULES : await readDenseModules(folder, facts.pooling, facts.dimension);
   try {
     const { modules, dimension } = dense;
     if (precisions.includes('bfloat16')) {
       if (modules.length > 0) throw notInBfloat16(configPath, 'an encoder with Dense modules');
       if (facts.pooling === 'pooler') throw notInBfloat16(configPath, 'an encoder with the pooling "pooler"');
     }
-    const { inEngine, remarks } = enginePrecisions(precisions, {
-      engine: architecture.engine,
-      hasModules: modules.length > 0,
-      pooling: facts.pooling,
-      int8,
-    });
+    const engine = modules.length === 0 ? architecture.engine : undefined;
+    const { inEngine, remarks } = enginePrecisions(precisions, engine, facts.pooling, int8);
     // Refuses shapes before anything is written.
-    for (const precision of inEngine) architecture.engine!.weights(weights, precision);
-    const encoder = architecture.encoder(weights);
-    return await planOf(
-      source,
-      { kind: 'encoder', pairTemplate: null, ...others, facts: dimension === null ? facts : { ...facts, dimension } },
-      {
-        makeGraph: (precision) => encoder(precision, modules),
-        output: null,
-        dense,
-        inEngine,
-        remarks: [...remarks, ...encoderRemarks({ ...others, facts }, raw, trunkAlone)],
+    for (const precision of inEngine) engine!.weights(weights, precision);
+    const makeGraph = architecture.encoder(weights);
+    return {
+      kind: 'encoder',
+      facts: { ...facts, dimension: dimension ?? facts.dimension },
+      maxPositions,
+      poolingFrom,
+      remarks: [...remarks, ...poolingRemarks(encoder, source)],
+      graphs: precisions.map((precision) => {
+        const own = inEngine.find((one) => one === precision);
+        const write =
+          own === undefined
+            ? graphWriter(precision, () => makeGraph(precision, modules))
+            : engineWriter(own, () => engine!.weights(weights, own));
+        return { precision, write };
+      }),
+      writeTokenizer: await readSourceTokenizer(folder, architecture.vocabularySize, architecture.endToken),
+      weightFiles: [...weights.files, ...dense.files],
+      close: async () => {
+        await dense.close();
+        await weights.close();
       },
-    );
+    };
   } catch (error) {
     await dense.close();
     throw error;
   }
 }
 
-interface PlannedGraphs {
-  readonly makeGraph: (precision: Precision) => OnnxGraph;
-  /** The output of the graphs; null: their only one. */
-  readonly output: string | null;
-  /** Modules after the encoder, which the plan closes. */
-  readonly dense?: DenseModules;
-  /** The precisions that the engine computes, without a graph. */
-  readonly inEngine?: ReturnType<typeof enginePrecisions>['inEngine'];
-  readonly remarks?: readonly string[];
-}
-
-async function planOf(
-  { folder, precisions, architecture, weights }: Source,
-  about: CheckpointFacts & Pick<ModelPlan, 'kind' | 'pairTemplate'>,
-  { makeGraph, output, dense = NO_MODULES, inEngine = [], remarks = [] }: PlannedGraphs,
-): Promise<ModelPlan> {
+/** Precisions of an encoder that the engine runs, and a remark if int8 is not among them for a reason of this machine. */
+function enginePrecisions(
+  precisions: readonly Precision[],
+  engine: EnginePass | undefined,
+  pooling: Pooling,
+  int8: Int8Runner | undefined,
+): { readonly inEngine: readonly EnginePrecision[]; readonly remarks: readonly string[] } {
+  const hasPass = engine !== undefined && engine.refusal === undefined && pooling !== 'pooler';
+  const reason = int8 === undefined && hasPass && precisions.includes('int8') ? withoutEngineInt8() : undefined;
+  const takesInt8 = hasPass && int8 !== 'onnxruntime' && reason === undefined;
   return {
-    ...about,
-    remarks,
-    graphs: precisions.map((precision) => {
-      const own = inEngine.find((one) => one === precision);
-      const write =
-        own === undefined
-          ? writerOf(GRAPH_FILES[precision], () => makeGraph(precision))
-          : engineWriterOf(own, () => architecture.engine!.weights(weights, own));
-      return { precision, output, write };
-    }),
-    // The text of a pair has its own end.
-    writeTokenizer: await readSourceTokenizer(
-      folder,
-      architecture.vocabularySize,
-      about.pairTemplate === null ? architecture.endToken : null,
-    ),
-    weightFiles: [...weights.files, ...dense.files],
-    close: async () => {
-      await dense.close();
-      await weights.close();
-    },
+    inEngine: precisions.filter((one) => one === 'bfloat16' || (one === 'int8' && takesInt8)) as EnginePrecision[],
+    remarks: reason === undefined ? [] : [`int8 is a graph for onnxruntime, because ${reason}`],
   };
 }
 
-function writerOf(name: string, make: () => OnnxGraph): PlannedGraph['write'] {
+function engineWriter(precision: EnginePrecision, make: () => readonly NativePart[]): PlannedGraph['write'] {
+  return async (folder, { signal, onProgress }) => {
+    const path = `model-${precision}.bin`;
+    const parts = make();
+    await writeNative(join(folder, path), parts, { signal, onBytes: counting(nativeBytes(parts), onProgress) });
+    return { path, externalData: [] };
+  };
+}
+
+function graphWriter(precision: Precision, make: () => OnnxGraph): PlannedGraph['write'] {
   return async (folder, { signal, onProgress }) => {
     const graph = make();
     const total = graph.tensors.reduce((sum, tensor) => sum + bytesOfTensor(tensor), 0);
-    let done = 0;
-    const onBytes = (bytes: number) => {
-      done += bytes;
-      onProgress?.(done, total);
-    };
-    const [path, ...externalData] = await writeOnnx(join(folder, name), graph, { signal, onBytes });
-    return { path: basename(path!), externalData: externalData.map((file) => basename(file)) };
+    const files = await writeOnnx(join(folder, GRAPH_FILES[precision]), graph, {
+      signal,
+      onBytes: counting(total, onProgress),
+    });
+    const [path, ...externalData] = files.map((file) => basename(file));
+    return { path: path!, externalData };
+  };
+}
+
+/** Adds up the bytes of each call, and reports the sum. */
+function counting(total: number, onProgress?: (done: number, total: number) => void): (bytes: number) => void {
+  let done = 0;
+  return (bytes) => {
+    done += bytes;
+    onProgress?.(done, total);
   };
 }

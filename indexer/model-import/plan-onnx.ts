@@ -1,129 +1,96 @@
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, stat } from 'node:fs/promises';
-import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
+import { dirname, join, normalize } from 'node:path';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
-import { type JsonObject, readJsonFile } from '../../src/encoder/model/json-file.ts';
+import { invalidConfig, invalidModel, type JsonObject, leadsOutside } from '../../src/encoder/model/json-file.ts';
 import { type OnnxFacts, readOnnxFacts } from '../../src/encoder/model/onnx-facts.ts';
-import {
-  otherPooling,
-  readTransformersFacts,
-  type StatedPooling,
-} from '../../src/encoder/model/transformers-folder.ts';
-import { crossEncoderFacts, encoderRemarks } from './checkpoint-facts.ts';
-import { isClassifier, refusePoolingOfPairs } from './checkpoint-kind.ts';
-import { isTrunkOfLateInteraction } from './late-interaction.ts';
-import { refuseOtherKind } from './model-kind.ts';
+import { otherPooling } from '../../src/encoder/model/transformers-folder.ts';
+import { crossEncoderFacts, type EncoderFacts, graphEncoderFacts, poolingRemarks } from './checkpoint-facts.ts';
+import { refusePoolingOfPairs } from './checkpoint-kind.ts';
+import type { ImportSource } from './import-source.ts';
+import { isClassifier, refuseOtherKind } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
 import { GRAPH_FILES } from './plan-checkpoint.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
 import { refuseSparseEncoder } from './sparse-encoder.ts';
-import { yesNoReranker } from './yes-no-reranker.ts';
+import { yesNoTemplate } from './yes-no-reranker.ts';
 
 const CANDIDATES = ['model.onnx', join('onnx', 'model.onnx')];
-const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
+/** Outputs of an encoder's graph. Token vectors are preferred to pooled vectors, so that the pooling can be chosen. */
+const OUTPUTS = ['last_hidden_state', 'token_embeddings', 'sentence_embedding'];
 const INPUTS = ['input_ids', 'attention_mask', 'token_type_ids', 'position_ids'];
 /** Inputs of exported decoders, which Trawl leaves empty. */
 const PAST_INPUT = /^past_key_values\.\d+\.(key|value)$/;
 
-/** Path of the exported ONNX graph in a folder, or null. */
-export function findOnnx(folder: string): string | null {
-  return CANDIDATES.map((path) => join(folder, path)).find((path) => existsSync(path)) ?? null;
+/** Path of the exported ONNX graph in a folder; undefined if there is none. */
+export function findOnnx(folder: string): string | undefined {
+  return CANDIDATES.map((path) => join(folder, path)).find((path) => existsSync(path));
 }
 
 /**
- * What the config files alone say of a model whose graph is to be copied.
+ * Checks what the config files alone say of a model whose graph is to be copied. Throws MODEL_INVALID for a model that gives no vectors of
+ * texts, and CONFIG_INVALID for a pooling other than the one that the folder states.
  *
- * @throws TrawlError MODEL_INVALID for a model that gives no vectors of texts, and CONFIG_INVALID for a pooling other than the one that
- * the folder states.
+ * @returns the facts of an encoder; undefined for a classifier, whose graph decides.
  */
-export async function checkGraphConfigs(
-  folder: string,
-  names: readonly string[],
-  raw: JsonObject,
-  pooling: StatedPooling | undefined,
-): Promise<void> {
-  await refuseSparseEncoder(folder, names, raw, pooling);
-  if (isClassifier(raw)) return;
-  await refuseOtherKind(folder, names, raw, pooling);
-  const trunkAlone = await isTrunkOfLateInteraction(folder, raw, pooling);
-  if (pooling !== undefined) await knownFacts(folder, names, { trunkAlone, pooling });
+export async function checkGraphConfigs(source: ImportSource): Promise<EncoderFacts | undefined> {
+  refuseSparseEncoder(source);
+  if (isClassifier(source.config)) return undefined;
+  refuseOtherKind(source);
+  return graphEncoderFacts(source);
 }
 
 /**
- * Plans the import of an exported ONNX graph, which is copied unchanged. `names` are other names of the model, which help to
- * recognise its family. Throws MODEL_INVALID, and CONFIG_INVALID for a precision other than the graph's and a pooling other
- * than the folder's or the graph's.
+ * Plans the import of an exported ONNX graph, which is copied unchanged. Throws MODEL_INVALID, and CONFIG_INVALID for a precision other
+ * than the graph's and a pooling other than the folder's or the graph's.
  */
 export async function planOnnx(
-  folder: string,
+  source: ImportSource,
   graphPath: string,
-  names: readonly string[],
-  {
-    precisions,
-    pooling,
-  }: { readonly precisions: readonly Precision[] | undefined; readonly pooling: StatedPooling | undefined },
+  precisions: readonly Precision[] | undefined,
 ): Promise<ModelPlan> {
-  const raw = await readJsonFile(join(folder, 'config.json'));
+  const { folder, config } = source;
   const graph = await readOnnxFacts(graphPath);
-  if (yesNoReranker(folder, names, raw) !== null) {
-    throw new TrawlError(
-      'MODEL_INVALID',
+  if (yesNoTemplate(source) !== undefined) {
+    throw invalidModel(
       `${graphPath} is an exported graph of Qwen3-Reranker. Trawl makes its own graph of this model: add model.safetensors to the folder.`,
     );
   }
-  await checkGraphConfigs(folder, names, raw, pooling);
-  const unknown = graph.inputs.find((input) => !INPUTS.includes(input) && !PAST_INPUT.test(input));
-  if (unknown !== undefined || !graph.inputs.includes('input_ids')) {
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${graphPath} has the inputs ${graph.inputs.join(', ')}. An encoder has input_ids and optionally ` +
-        `${INPUTS.slice(1).join(', ')}, a decoder also past_key_values; this may be an encoder-decoder, which is not supported.`,
-    );
-  }
+  const encoder = await checkGraphConfigs(source);
+  checkInputs(graphPath, graph);
   const { precision } = graph;
   const other = precisions?.find((wanted) => wanted !== precision);
   if (other !== undefined) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
+    throw invalidConfig(
       `${graphPath} has the precision ${precision}. ${other} can only be made from safetensors. Ask for ${precision}, or add ` +
         'model.safetensors to the folder.',
     );
   }
-  const externalData = graph.externalData.map((path) => checkedPath(graphPath, path));
+  const externalData = graph.externalData.map((path) => pathInside(graphPath, path));
   const dataPaths = externalData.map((path) => join(dirname(graphPath), path));
-  for (const path of dataPaths) {
-    if (!existsSync(path)) {
-      throw new TrawlError('MODEL_INVALID', `${path} is missing: ${graphPath} refers to weights in it. Fetch it too.`);
-    }
+  const missing = dataPaths.find((path) => !existsSync(path));
+  if (missing !== undefined) {
+    throw invalidModel(`${missing} is missing: ${graphPath} refers to weights in it. Fetch it too.`);
   }
-  const isCrossEncoder = isClassifier(raw) && graph.outputs.includes('logits');
-  if (isCrossEncoder) refusePoolingOfPairs(join(folder, 'config.json'), pooling);
-  const trunkAlone = !isClassifier(raw) && (await isTrunkOfLateInteraction(folder, raw, pooling));
+  const copies = [
+    { from: graphPath, to: GRAPH_FILES[precision] },
+    ...externalData.map((to, i) => ({ from: dataPaths[i]!, to })),
+  ];
+  const isCrossEncoder = isClassifier(config) && graph.outputs.includes('logits');
   const about = isCrossEncoder
-    ? await crossEncoderFacts(
-        folder,
-        raw,
-        { modelType: String(raw.model_type ?? 'unknown') },
-        labelsOf(raw),
-        join(folder, 'config.json'),
-      )
-    : await encoderFacts(folder, names, { graphPath, graph, trunkAlone, pooling });
-  const vocabularySize = Number.isSafeInteger(raw.vocab_size) ? (raw.vocab_size as number) : null;
+    ? await aboutCrossEncoder(source)
+    : aboutEncoder(source, encoder ?? (await graphEncoderFacts(source)), graphPath, graph);
+  const { output, ...plan } = about;
+  const vocabularySize = Number.isSafeInteger(config.vocab_size) ? (config.vocab_size as number) : undefined;
   return {
-    kind: isCrossEncoder ? 'cross-encoder' : 'encoder',
-    pairTemplate: null,
-    ...about,
-    remarks: isCrossEncoder ? [] : encoderRemarks(about, raw, trunkAlone),
-    graphs: [{ precision, output: isCrossEncoder ? 'logits' : outputOf(graphPath, graph), write }],
+    ...plan,
+    graphs: [{ precision, output, write }],
     writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
     weightFiles: [graphPath, ...dataPaths],
     close: async () => {},
   };
 
-  async function write(target: string, options: Parameters<ModelPlan['graphs'][number]['write']>[1]) {
-    const path = GRAPH_FILES[precision];
-    const copies = [{ from: graphPath, to: path }, ...externalData.map((to, i) => ({ from: dataPaths[i]!, to }))];
+  async function write(target: string, { onProgress }: Parameters<ModelPlan['graphs'][number]['write']>[1]) {
     const sizes = await Promise.all(copies.map(async ({ from }) => (await stat(from)).size));
     const total = sizes.reduce((sum, size) => sum + size, 0);
     let done = 0;
@@ -131,54 +98,55 @@ export async function planOnnx(
       await mkdir(dirname(join(target, to)), { recursive: true });
       await copyFile(from, join(target, to));
       done += sizes[i]!;
-      options.onProgress?.(done, total);
+      onProgress?.(done, total);
     }
-    return { path, externalData };
+    return { path: copies[0]!.to, externalData };
   }
 }
 
-async function encoderFacts(
-  folder: string,
-  names: readonly string[],
-  { graphPath, graph, ...stated }: { graphPath: string; graph: OnnxFacts } & StatedFacts,
-) {
-  const { identity, maxPositions, poolingFrom } = await knownFacts(folder, names, stated);
-  const common = { maxPositions, labels: null, activation: null };
-  if (outputOf(graphPath, graph) !== 'sentence_embedding') return { facts: identity, poolingFrom, ...common };
-  if (stated.pooling !== undefined) {
-    throw otherPooling(stated.pooling, `${graphPath} pools by itself: its output is sentence_embedding`);
+type About = Omit<ModelPlan, 'graphs' | 'writeTokenizer' | 'weightFiles' | 'close'> & { readonly output: string };
+
+async function aboutCrossEncoder(source: ImportSource): Promise<About> {
+  refusePoolingOfPairs(source);
+  const facts = await crossEncoderFacts(source, countLabels(source.config));
+  return { kind: 'cross-encoder', ...facts, remarks: [], output: 'logits' };
+}
+
+function aboutEncoder(source: ImportSource, encoder: EncoderFacts, graphPath: string, { outputs }: OnnxFacts): About {
+  const { facts, maxPositions, poolingFrom } = encoder;
+  const output = OUTPUTS.find((name) => outputs.includes(name));
+  if (output === undefined) {
+    throw invalidModel(
+      `${graphPath} has the outputs ${outputs.join(', ')}. Expected one of ${OUTPUTS.join(', ')}. Export the model for feature ` +
+        'extraction.',
+    );
   }
-  return { facts: { ...identity, pooling: 'none' } as const, poolingFrom: 'checkpoint' as const, ...common };
+  const about = { kind: 'encoder', maxPositions, output } as const;
+  if (output !== 'sentence_embedding') {
+    return { ...about, facts, poolingFrom, remarks: poolingRemarks(encoder, source) };
+  }
+  if (source.pooling !== undefined) {
+    throw otherPooling(source.pooling, `${graphPath} pools by itself: its output is sentence_embedding`);
+  }
+  const remarks = poolingRemarks({ ...encoder, poolingFrom: 'checkpoint' }, source);
+  return { ...about, facts: { ...facts, pooling: 'none' }, poolingFrom: 'checkpoint', remarks };
 }
 
-interface StatedFacts {
-  readonly trunkAlone: boolean;
-  readonly pooling: StatedPooling | undefined;
-}
-
-function knownFacts(folder: string, names: readonly string[], { trunkAlone, pooling }: StatedFacts) {
-  return readTransformersFacts(folder, names, { modules: trunkAlone ? 'ignored' : 'known', pooling });
-}
-
-/** Prefers an output with token vectors, so that the pooling can be chosen, to one with pooled vectors. */
-function outputOf(path: string, { outputs }: OnnxFacts): string {
-  const known = [...TOKEN_OUTPUTS, 'sentence_embedding'];
-  const found = known.find((name) => outputs.includes(name));
-  if (found !== undefined) return found;
-  throw new TrawlError(
-    'MODEL_INVALID',
-    `${path} has the outputs ${outputs.join(', ')}. Expected one of ${known.join(', ')}. Export the model for feature ` +
-      'extraction.',
+function checkInputs(graphPath: string, { inputs }: OnnxFacts): void {
+  const areKnown = inputs.every((input) => INPUTS.includes(input) || PAST_INPUT.test(input));
+  if (areKnown && inputs.includes('input_ids')) return;
+  throw invalidModel(
+    `${graphPath} has the inputs ${inputs.join(', ')}. An encoder has input_ids and optionally ` +
+      `${INPUTS.slice(1).join(', ')}, a decoder also past_key_values; this may be an encoder-decoder, which is not supported.`,
   );
 }
 
-function labelsOf(config: Readonly<Record<string, unknown>>): number {
-  const { id2label, num_labels: count } = config;
+function countLabels({ id2label, num_labels: count }: JsonObject): number {
   if (typeof id2label === 'object' && id2label !== null) return Object.keys(id2label).length;
   return Number.isSafeInteger(count) ? (count as number) : 2;
 }
 
-function checkedPath(graphPath: string, path: string): string {
-  if (!isAbsolute(path) && normalize(path).split(sep)[0] !== '..') return normalize(path);
-  throw new TrawlError('MODEL_INVALID', `${graphPath} refers to weights in "${path}", which is outside its folder.`);
+function pathInside(graphPath: string, path: string): string {
+  if (!leadsOutside(path)) return normalize(path);
+  throw invalidModel(`${graphPath} refers to weights in "${path}", which is outside its folder.`);
 }

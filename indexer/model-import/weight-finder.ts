@@ -1,17 +1,15 @@
-import { TrawlError } from '../../src/base/errors.ts';
+import { invalidModel } from '../../src/encoder/model/json-file.ts';
 import { type CheckpointWeights, WEIGHT_TYPES, type Weight } from './checkpoint-weights.ts';
 
 /** A dense layer. `weight` is output × input, as PyTorch stores it. */
 export interface Dense {
   readonly weight: Weight;
-  /** Null if the layer has none. */
-  readonly bias: Weight | null;
+  readonly bias?: Weight;
 }
 
 export interface LayerNorm {
   readonly weight: Weight;
-  /** Null if the norm has none. */
-  readonly bias: Weight | null;
+  readonly bias?: Weight;
 }
 
 /** Looks up weights by name under a prefix and checks shape and type. */
@@ -37,7 +35,7 @@ export class WeightFinder {
   /** A dense layer without a bias. Throws MODEL_INVALID if the checkpoint has one. */
   matrix(name: string, outputs: number, inputs: number): Dense {
     this.#refuseBias(name);
-    return { weight: this.weight(`${name}.weight`, [outputs, inputs]), bias: null };
+    return { weight: this.weight(`${name}.weight`, [outputs, inputs]) };
   }
 
   /** A dense layer with or without a bias, as config.json says. */
@@ -55,47 +53,43 @@ export class WeightFinder {
   /** A bias that config.json does not announce would silently be left out. */
   #refuseBias(name: string): void {
     if (!this.has(`${name}.bias`)) return;
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${this.#weights.files.join(', ')} has the tensor ${this.#prefix}${name}.bias, but the architecture in config.json has ` +
+    const tensor = `${this.#prefix}${name}.bias`;
+    throw invalidModel(
+      `${this.#weights.files.join(', ')} has the tensor ${tensor}, but the architecture in config.json has ` +
         'no bias there. Config and weights must come from the same checkpoint.',
-      { details: { tensor: `${this.#prefix}${name}.bias` } },
+      { details: { tensor } },
     );
   }
 
-  /** A layer norm with or without a bias, as config.json says. */
   normWithBias(hasBias: boolean, name: string, size: number): LayerNorm {
     if (hasBias) return this.layerNorm(name, size);
     this.#refuseBias(name);
-    return { weight: this.weight(`${name}.weight`, [size]), bias: null };
+    return { weight: this.weight(`${name}.weight`, [size]) };
   }
 
   weight(name: string, shape: readonly number[]): Weight {
-    const whole = this.#prefix + name;
-    const weight = this.#weights.get(whole);
+    const tensor = this.#prefix + name;
+    const weight = this.#weights.get(tensor);
     const where = this.#weights.files.join(', ');
     if (weight === undefined) {
-      throw new TrawlError(
-        'MODEL_INVALID',
-        `${where} has no tensor ${whole}, which the architecture in config.json needs. The checkpoint is incomplete, or ` +
+      throw invalidModel(
+        `${where} has no tensor ${tensor}, which the architecture in config.json needs. The checkpoint is incomplete, or ` +
           'config.json belongs to another checkpoint.',
-        { details: { tensor: whole } },
+        { details: { tensor } },
       );
     }
     if (weight.shape.length !== shape.length || weight.shape.some((length, i) => length !== shape[i])) {
-      throw new TrawlError(
-        'MODEL_INVALID',
-        `${where}: ${whole} has the shape [${weight.shape.join(', ')}], but config.json implies [${shape.join(', ')}]. ` +
+      throw invalidModel(
+        `${where}: ${tensor} has the shape [${weight.shape.join(', ')}], but config.json implies [${shape.join(', ')}]. ` +
           'Config and weights must come from the same checkpoint.',
-        { details: { tensor: whole, shape: weight.shape, expectedShape: shape } },
+        { details: { tensor, shape: weight.shape, expectedShape: shape } },
       );
     }
     if (!WEIGHT_TYPES.includes(weight.dtype)) {
-      throw new TrawlError(
-        'MODEL_INVALID',
-        `${where}: ${whole} has the type ${weight.dtype}. Expected one of ${WEIGHT_TYPES.join(', ')}. Save the checkpoint ` +
+      throw invalidModel(
+        `${where}: ${tensor} has the type ${weight.dtype}. Expected one of ${WEIGHT_TYPES.join(', ')}. Save the checkpoint ` +
           'in one of these types (torch_dtype=float32); the import can quantise it to int8.',
-        { details: { tensor: whole, dtype: weight.dtype } },
+        { details: { tensor, dtype: weight.dtype } },
       );
     }
     return weight;
@@ -103,8 +97,8 @@ export class WeightFinder {
 }
 
 /**
- * The prefix of an encoder's tensor names in a model with a head, found by the name of its embedding table. `known` prefixes are
- * preferred, in order. Throws MODEL_INVALID if there is no table, or several under unknown prefixes.
+ * The prefix of an encoder's tensor names in a model with a head, found by the name of its embedding `table`; `known` prefixes come
+ * first, in order. Throws MODEL_INVALID if there is no table, or several under unknown prefixes.
  */
 export function prefixOf(weights: CheckpointWeights, table: string, known: readonly string[]): string {
   const found = weights.names
@@ -112,8 +106,7 @@ export function prefixOf(weights: CheckpointWeights, table: string, known: reado
     .map((name) => name.slice(0, -table.length));
   const prefix = known.find((candidate) => found.includes(candidate)) ?? (found.length === 1 ? found[0] : undefined);
   if (prefix !== undefined) return prefix;
-  throw new TrawlError(
-    'MODEL_INVALID',
+  throw invalidModel(
     found.length === 0
       ? `${weights.files.join(', ')} does not hold the encoder that config.json describes: no tensor is named ${table}, with or ` +
           `without a prefix. Its first tensors are ${weights.names.slice(0, 5).join(', ')}.`
@@ -137,8 +130,7 @@ export function checkLayers(
   // -Infinity without layers; NaN if a name has no number.
   const last = numbers.reduce((largest, number) => Math.max(largest, number), Number.NEGATIVE_INFINITY);
   if (!(last >= layers)) return;
-  throw new TrawlError(
-    'MODEL_INVALID',
+  throw invalidModel(
     `${weights.files.join(', ')} has weights of layer ${last} (counted from 0), but ${key} in config.json is ` +
       `${layers}. Fetch the config.json that belongs to these weights.`,
     { details: { layer: last, layers } },

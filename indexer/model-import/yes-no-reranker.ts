@@ -1,47 +1,40 @@
 import { existsSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { TrawlError } from '../../src/base/errors.ts';
-import { type JsonObject, readJsonFile } from '../../src/encoder/model/json-file.ts';
+import { join } from 'node:path';
+import { invalidModel, type JsonObject, readJsonFile } from '../../src/encoder/model/json-file.ts';
 import type { AnswerIds } from './encoder-family.ts';
+import type { ImportSource } from './import-source.ts';
+import { classesOf } from './model-kind.ts';
 
-/**
- * What Qwen3-Reranker was trained with, as its model card and the examples of vLLM have it: the instruction of a web search, and an
- * empty chain of thought before the answer.
- */
+/** Qwen3-Reranker's chat, from its model card: the instruction of a web search, and an empty chain of thought before the answer. */
 const QWEN3_TEMPLATE =
   '<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the ' +
   'answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n' +
   '<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: {query}\n<Document>: {passage}' +
   '<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n';
 
-/** A reranker whose score is the probability of the token yes against no after a chat. */
-interface YesNoReranker {
-  readonly pairTemplate: string;
-}
-
-/** Recognises Qwen3-Reranker and its conversions by the names and the class of the model; null for another model, and for an encoder. */
-export function yesNoReranker(folder: string, names: readonly string[], raw: JsonObject): YesNoReranker | null {
-  const named = [...names, basename(folder)].some((name) => /qwen3[-_]?rerank/i.test(name));
-  const { model_type: modelType, architectures } = raw;
-  const scores =
-    Array.isArray(architectures) &&
-    architectures.some((name) => /^Qwen3For(CausalLM|SequenceClassification)$/.test(String(name)));
+/**
+ * The chat that a reranker reads, whose score is the probability of the token yes against no after it. Recognises Qwen3-Reranker and its
+ * conversions by the names and the class of the model; undefined for another model, and for an encoder.
+ */
+export function yesNoTemplate({ folder, names, config }: ImportSource): string | undefined {
+  const isReranker =
+    config.model_type === 'qwen3' &&
+    names.some((name) => /qwen3[-_]?rerank/i.test(name)) &&
+    classesOf(config).some((name) => /^Qwen3For(CausalLM|SequenceClassification)$/.test(name));
   const isEncoder = ['modules.json', '1_Pooling'].some((file) => existsSync(join(folder, file)));
-  return named && modelType === 'qwen3' && scores && !isEncoder ? { pairTemplate: QWEN3_TEMPLATE } : null;
+  return isReranker && !isEncoder ? QWEN3_TEMPLATE : undefined;
 }
 
 /** The ids of the tokens `yes` and `no`. Throws MODEL_INVALID if tokenizer.json lacks one. */
 export async function answerIds(folder: string): Promise<AnswerIds> {
   const path = join(folder, 'tokenizer.json');
-  const file = await readJsonFile(path);
-  const vocabulary = ((file.model as JsonObject | undefined)?.vocab ?? {}) as Readonly<Record<string, unknown>>;
-  const idOf = (token: string): number => {
-    const id = Object.hasOwn(vocabulary, token) ? vocabulary[token] : undefined;
+  const { model } = (await readJsonFile(path)) as { readonly model?: { readonly vocab?: JsonObject } };
+  const tokenId = (token: string): number => {
+    const id = Object.hasOwn(model?.vocab ?? {}, token) ? model!.vocab![token] : undefined;
     if (typeof id === 'number') return id;
-    throw new TrawlError(
-      'MODEL_INVALID',
+    throw invalidModel(
       `${path} has no token "${token}", whose logit is the score of a reranker like Qwen3-Reranker. Fetch the model's own tokenizer.json.`,
     );
   };
-  return { yes: idOf('yes'), no: idOf('no') };
+  return { yes: tokenId('yes'), no: tokenId('no') };
 }

@@ -6,10 +6,9 @@ import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
-import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { requireVectors } from '../../src/index/manifest/index-manifest.ts';
 import type { FileRecord } from '../../src/index/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
-import { requireVectors } from '../../src/index/manifest/vector-space.ts';
 import { writeShardManifest } from '../../src/index/manifest/write-manifest.ts';
 import {
   type IndexDirectory,
@@ -22,11 +21,8 @@ import { type ColumnChanges, changeColumns } from '../columns/change-columns.ts'
 import { CODES_FILE, COLUMN_FILE, fileRecord, lexicalFiles, PREFILTER_FILE, VECTORS_FILE } from '../index-files.ts';
 import { addLexical } from '../lexical/add-lexical.ts';
 import { isUnusedDeletedTexts } from '../lexical/deleted-texts.ts';
-import { readCheckedRows } from '../vectors/checked-rows.ts';
-import { nativeRows, shardSegments } from '../vectors/shard-segments.ts';
-import { areCurrent, makeCodes } from './make-codes.ts';
-import { makePrefilter } from './make-prefilter.ts';
-import { rewriteFloat16 } from './rewrite-float16.ts';
+import { nativeRows, readCheckedRows, shardSegments } from '../vectors/read-segments.ts';
+import { areCurrent, makeCodes, makePrefilter, rewriteFloat16 } from './derived-files.ts';
 
 /** Name of the vector file of a shard whose rows are float16. */
 const FLOAT16_FILE = 'vectors.f16.faiss';
@@ -40,34 +36,29 @@ export interface OptimizeOptions {
   readonly bm25?: Bm25Settings;
   /** Columns for filters to add, and the names of those to remove. Absent: they stay as they are. */
   readonly columns?: Pick<ColumnChanges, 'add' | 'drop'> | undefined;
-  /** Called with a description of each step. */
   readonly onStep: (step: string) => void;
   readonly onRows?: (rows: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
 
-/** All fields are numbers of shards. */
-export interface OptimizeSummary {
-  /** Shards that got codes. */
-  readonly codesMade: number;
-  /** Shards that got a prefilter. */
-  readonly prefiltersMade: number;
+/** Numbers of shards. */
+const NO_SHARDS = {
+  codesMade: 0,
+  prefiltersMade: 0,
   /** Shards whose searches a prefilter would not make faster. */
-  readonly prefiltersNotWorthwhile: number;
-  /** Shards rewritten as float16. */
-  readonly rewritten: number;
+  prefiltersNotWorthwhile: 0,
+  rewritten: 0,
   /** Shards that stay float32, because float16 cannot represent all values. */
-  readonly notRepresentable: number;
-  /** Shards that got inverted indexes. */
-  readonly lexicalMade: number;
-  /** Shards that got columns. */
-  readonly columnsMade: number;
-}
+  notRepresentable: 0,
+  lexicalMade: 0,
+  columnsMade: 0,
+};
+export type OptimizeSummary = typeof NO_SHARDS;
 
 /**
- * Adds missing codes and prefilters to an index, replaces those of earlier versions, and adds inverted indexes and columns if asked. Row numbers, scores and generation do not
- * change. A server that has the index open keeps working: new files are written beside the old ones, then the manifest is
- * replaced by rename, and only then are the unused files removed.
+ * Adds missing codes and prefilters to an index, replaces codes of earlier versions, and adds inverted indexes and columns if
+ * asked. Row numbers, scores and generation do not change. A server that has the index open keeps working: new files are written
+ * beside the old ones, then the manifest is replaced by rename, and only then are the unused files removed.
  *
  * @param kernel without it, only inverted indexes and columns are made.
  * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process changes the index, DISK_FULL, OUTPUT_NOT_WRITABLE,
@@ -78,81 +69,67 @@ export async function optimizeIndex(
   kernel: Kernel | undefined,
   options: OptimizeOptions,
 ): Promise<OptimizeSummary> {
-  readIndexManifest(folder);
   // Only for its lock. An unfinished update in it stays.
   const output = await OutputFolder.prepareChange(folder);
   try {
     const { bm25, columns, onStep, signal } = options;
     const open = (): IndexDirectory => openIndexDirectory(output.final, { checkLexical: bm25 === undefined });
-    const summary = kernel === undefined ? UNCHANGED : await optimizeShards(open(), kernel, options);
-    if (bm25 === undefined && columns === undefined) return { ...summary, lexicalMade: 0, columnsMade: 0 };
-    const lexicalMade = bm25 === undefined ? 0 : await addLexical(open(), bm25, kernel, { onStep, signal });
-    const columnsMade = columns === undefined ? 0 : await changeColumns(open(), { ...columns, onStep, signal });
-    await removeAllUnnamed(output.final);
-    return { ...summary, lexicalMade, columnsMade };
+    const counts = { ...NO_SHARDS };
+    if (kernel !== undefined) {
+      for (const shard of open().shards) await optimizeShard(shard, kernel, options, counts);
+    }
+    if (bm25 !== undefined) counts.lexicalMade = await addLexical(open(), bm25, kernel, { onStep, signal });
+    if (columns !== undefined) counts.columnsMade = await changeColumns(open(), { ...columns, onStep, signal });
+    if (bm25 !== undefined || columns !== undefined) await removeAllUnnamed(output.final);
+    return counts;
   } catch (error) {
     // The call has failed already, so what this throws does not matter.
     await removeAllUnnamed(output.final).catch(() => undefined);
-    throw stopped(error) ?? writeFailure(error, output.final);
+    if (!(error instanceof TrawlError) || error.code !== 'CANCELLED') throw writeFailure(error, output.final);
+    throw new TrawlError('CANCELLED', 'Stopped. Finished shards are kept: run the same command again to resume.', {
+      details: { resumable: true },
+      cause: error,
+    });
   } finally {
     await output.discardIfEmpty();
   }
 }
 
-type ShardsSummary = Omit<OptimizeSummary, 'lexicalMade' | 'columnsMade'>;
-
-const UNCHANGED: ShardsSummary = {
-  codesMade: 0,
-  prefiltersMade: 0,
-  prefiltersNotWorthwhile: 0,
-  rewritten: 0,
-  notRepresentable: 0,
-};
-
-async function optimizeShards(
-  directory: IndexDirectory,
+async function optimizeShard(
+  shard: OpenedShard,
   kernel: Kernel,
   options: OptimizeOptions,
-): Promise<ShardsSummary> {
-  let codesMade = 0;
-  let prefiltersMade = 0;
-  let prefiltersNotWorthwhile = 0;
-  let rewritten = 0;
-  let notRepresentable = 0;
-  for (const shard of directory.shards) {
-    let manifest = shard.manifest;
-    // A shard without vectors has neither codes nor a prefilter.
-    if (manifest.model === null) continue;
-    if (manifest.codes !== null) manifest = await withoutOlderCodes(shard, manifest);
-    if (manifest.codes === null) {
-      manifest = await withCodes(shard, manifest, kernel, options);
-      codesMade++;
-    }
-    if (manifest.prefilter === undefined) {
-      manifest = await withPrefilter(shard, manifest, kernel, options);
-      if (manifest.prefilter?.path === PREFILTER_FILE) prefiltersMade++;
-      else prefiltersNotWorthwhile++;
-    }
-    if (options.float16 && manifest.vectors.some(({ dtype }) => dtype === 'float32')) {
-      const smaller = await withFloat16(shard, manifest, kernel, options);
-      if (smaller === null) notRepresentable++;
-      else {
-        manifest = smaller;
-        rewritten++;
-      }
-    }
-    if (manifest !== shard.manifest) {
-      await writeShardManifest(shard.folder, manifest);
-    }
-    await removeUnnamed(shard, manifest);
-    await syncFolder(shard.folder);
+  counts: OptimizeSummary,
+): Promise<void> {
+  let { manifest } = shard;
+  // A shard without vectors has neither codes nor a prefilter.
+  if (manifest.model === null) return;
+  if (manifest.codes !== null) manifest = await withoutOlderCodes(shard, manifest);
+  if (manifest.codes === null) {
+    manifest = await withCodes(shard, manifest, kernel, options);
+    counts.codesMade++;
   }
-  return { codesMade, prefiltersMade, prefiltersNotWorthwhile, rewritten, notRepresentable };
+  if (manifest.prefilter === undefined) {
+    manifest = await withPrefilter(shard, manifest, kernel, options);
+    if (manifest.prefilter?.path === PREFILTER_FILE) counts.prefiltersMade++;
+    else counts.prefiltersNotWorthwhile++;
+  }
+  if (options.float16 && manifest.vectors.some(({ dtype }) => dtype === 'float32')) {
+    const smaller = await withFloat16(shard, manifest, kernel, options);
+    if (smaller === undefined) counts.notRepresentable++;
+    else {
+      manifest = smaller;
+      counts.rewritten++;
+    }
+  }
+  if (manifest !== shard.manifest) await writeShardManifest(shard.folder, manifest);
+  await removeUnnamed(shard, manifest);
+  await syncFolder(shard.folder);
 }
 
 /**
- * Drops codes and prefilter of an earlier version, and those that do not belong together, from the shard's manifest, so that they are made
- * again. The manifest is written first: it never names files that do not belong together.
+ * Drops codes and prefilter of an earlier version, and those that do not belong together, from the shard's manifest, so that they
+ * are made again. The manifest is written first: it never names files that do not belong together.
  */
 async function withoutOlderCodes({ folder }: OpenedShard, manifest: ShardManifest): Promise<ShardManifest> {
   const { codes, prefilter, ...others } = manifest;
@@ -166,62 +143,50 @@ async function withoutOlderCodes({ folder }: OpenedShard, manifest: ShardManifes
 
 /** Makes codes from the vectors. Returns a manifest without prefilter: a prefilter belongs to the codes it was made with. */
 async function withCodes(
-  shard: OpenedShard,
+  { folder }: OpenedShard,
   { prefilter: _, ...manifest }: ShardManifest,
   kernel: Kernel,
   { onStep, onRows, signal }: OptimizeOptions,
 ): Promise<ShardManifest> {
-  onStep(`codes of ${shard.folder}`);
-  const path = join(shard.folder, CODES_FILE);
-  const { rows } = manifest;
-  const { dimension, metric } = requireVectors(shard.folder, manifest);
-  await makeCodes(`${path}.tmp`, { segments: shardSegments({ ...shard, manifest }), dimension, metric }, kernel, {
-    signal,
-    onRows: (done) => onRows?.(done, rows),
-  });
+  onStep(`codes of ${folder}`);
+  const path = join(folder, CODES_FILE);
+  const vectors = { segments: shardSegments({ folder, manifest }), ...requireVectors(folder, manifest) };
+  await makeCodes(`${path}.tmp`, vectors, kernel, { signal, onRows: (done) => onRows?.(done, manifest.rows) });
   await rename(`${path}.tmp`, path);
   const files = [...withoutFile(manifest, CODES_FILE), await fileRecord(path, signal)];
   return { ...manifest, codes: { path: CODES_FILE }, files };
 }
 
 async function withPrefilter(
-  shard: OpenedShard,
+  { folder }: OpenedShard,
   manifest: ShardManifest,
   kernel: Kernel,
   { onStep, signal }: OptimizeOptions,
 ): Promise<ShardManifest> {
-  const { folder } = shard;
   onStep(`prefilter of ${folder}`);
   const fileName = `${PREFILTER_FILE}.tmp`;
-  const rows = nativeRows(manifest.rows, shardSegments({ folder, manifest }));
-  const { prefilter, file } = await makePrefilter(
-    folder,
-    within(folder, manifest.codes!.path),
-    { rows, dimension: manifest.dimension },
-    kernel,
-    { fileName, signal },
-  );
-  if (file === undefined) return { ...manifest, prefilter };
+  const { dimension, codes } = manifest;
+  const vectors = { rows: nativeRows(manifest.rows, shardSegments({ folder, manifest })), dimension };
+  const codesPath = within(folder, codes!.path);
+  const { prefilter, files } = await makePrefilter(folder, codesPath, vectors, kernel, { fileName, signal });
+  if (files.length === 0) return { ...manifest, prefilter };
   await rename(join(folder, fileName), join(folder, PREFILTER_FILE));
-  return { ...manifest, prefilter, files: [...withoutFile(manifest, PREFILTER_FILE), file] };
+  return { ...manifest, prefilter, files: [...withoutFile(manifest, PREFILTER_FILE), ...files] };
 }
 
-/** Rewrites the vectors as float16. Null if float16 cannot represent a value. */
+/** Rewrites the vectors as float16. Undefined if float16 cannot represent a value. */
 async function withFloat16(
   shard: OpenedShard,
   manifest: ShardManifest,
   kernel: Kernel,
   { onStep, onRows, signal }: OptimizeOptions,
-): Promise<ShardManifest | null> {
+): Promise<ShardManifest | undefined> {
   onStep(`float16 rows of ${shard.folder}`);
   const path = join(shard.folder, FLOAT16_FILE);
   const { rows } = manifest;
-  const { dimension, metric } = requireVectors(shard.folder, manifest);
-  const blocks = readCheckedRows(shard, signal);
-  const written = await rewriteFloat16(`${path}.tmp`, { rows, dimension, metric, blocks }, kernel, (done) =>
-    onRows?.(done, rows),
-  );
-  if (written === null) return null;
+  const vectors = { rows, ...requireVectors(shard.folder, manifest), blocks: readCheckedRows(shard, signal) };
+  const written = await rewriteFloat16(`${path}.tmp`, vectors, kernel, (done) => onRows?.(done, rows));
+  if (written === undefined) return undefined;
   await rename(`${path}.tmp`, path);
   const record: FileRecord = { path: FLOAT16_FILE, bytes: written.fileBytes, sha256: written.sha256 };
   return {
@@ -229,15 +194,6 @@ async function withFloat16(
     vectors: [{ ...written.segment, path: FLOAT16_FILE }],
     files: [...withoutFile(manifest, VECTORS_FILE), record],
   };
-}
-
-/** The error of a call that was cancelled, from which the same command resumes; undefined for other errors. */
-function stopped(error: unknown): TrawlError | undefined {
-  if (!(error instanceof TrawlError) || error.code !== 'CANCELLED') return undefined;
-  return new TrawlError('CANCELLED', 'Stopped. Finished shards are kept: run the same command again to resume.', {
-    details: { resumable: true },
-    cause: error,
-  });
 }
 
 async function removeAllUnnamed(folder: string): Promise<void> {
@@ -248,13 +204,11 @@ async function removeAllUnnamed(folder: string): Promise<void> {
   }
 }
 
-/** Removes Trawl's files that the manifest does not name, including those of a killed run. Never removes adopted files. */
+/** Removes Trawl's files that the manifest does not name, including files of a killed run. Never removes adopted files. */
 async function removeUnnamed({ folder }: OpenedShard, { files, vectors }: ShardManifest): Promise<void> {
   const named = new Set([...files, ...vectors].map(({ path }) => within(folder, path)));
-  const ours = new Set<string>([
-    ...[VECTORS_FILE, FLOAT16_FILE, CODES_FILE, PREFILTER_FILE],
-    ...LEXICAL_FIELDS.flatMap(lexicalFiles),
-  ]);
+  const vectorFiles = [VECTORS_FILE, FLOAT16_FILE, CODES_FILE, PREFILTER_FILE];
+  const ours = new Set([...vectorFiles, ...LEXICAL_FIELDS.flatMap(lexicalFiles)]);
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
     const isOurs = ours.has(name.replace(TEMPORARY_END, '')) || COLUMN_FILE.test(name);

@@ -14,7 +14,6 @@ export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 const LF = Buffer.from('\n');
 
-/** Consecutive lines of one file. */
 export interface DocumentBatch {
   readonly file: string;
   /** Line number in the file, from 1. */

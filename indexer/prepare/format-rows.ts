@@ -1,6 +1,6 @@
 import { jsonText } from '../../corpus/json-text.ts';
 import type { SplitPassage, SplittingRule } from './rules/splitting-rule.ts';
-import type { DocumentId, SourceDocument } from './source-document.ts';
+import type { SourceDocument } from './source-document.ts';
 
 /**
  * Where passage ids come from. `position`: the number of the passage in the output. `doc`: `<document id>-<number>`, with
@@ -20,7 +20,6 @@ export interface RowOptions {
   readonly columns: boolean;
 }
 
-/** The passages of one document. */
 export interface SplitResult {
   readonly document: SourceDocument;
   readonly passages: readonly SplitPassage[];
@@ -63,7 +62,7 @@ function jsonLine(rule: SplittingRule, { columns }: RowOptions, { id, number, pa
   let line = `{"id":${JSON.stringify(written)}`;
   for (const [name, text] of Object.entries(rule.columns(passage))) line += `,"${name}":${JSON.stringify(text)}`;
   if (columns) {
-    line += `,"doc_id":${idText(document.id)},"passage":${number}`;
+    line += `,"doc_id":${jsonText(document.id)},"passage":${number}`;
     if (document.isKilt && passage.section !== null) line += `,"section":${JSON.stringify(passage.section)}`;
     if (document.url !== null) line += `,"url":${JSON.stringify(document.url)}`;
     for (const name of ['overlap', 'filled'] as const) {
@@ -72,10 +71,6 @@ function jsonLine(rule: SplittingRule, { columns }: RowOptions, { id, number, pa
     }
   }
   return `${line}}\n`;
-}
-
-function idText(id: DocumentId): string {
-  return jsonText(id);
 }
 
 function tsvLine(rule: SplittingRule, _: RowOptions, { id, passage }: Row): string {

@@ -1,20 +1,17 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { dpr } from './rules/dpr.ts';
+import { dpr, wiki18 } from './rules/dpr.ts';
 import { flashragWords } from './rules/flashrag-words.ts';
 import { ragR1 } from './rules/rag-r1.ts';
 import { sentences } from './rules/sentences.ts';
 import type { RuleDefinition, SplittingRule } from './rules/splitting-rule.ts';
 import { tokens } from './rules/tokens.ts';
-import { wiki18 } from './rules/wiki-18.ts';
 import { words } from './rules/words.ts';
 
 const RULES: readonly RuleDefinition[] = [words, sentences, tokens, dpr, wiki18, ragR1, flashragWords];
 
-/** The values of --rule. */
 export const RULE_NAMES: readonly string[] = RULES.flatMap(({ names }) => names);
 
 export interface RuleOptions {
-  /** One of RULE_NAMES. */
   readonly rule: string;
   /** Passage size in words, sentences or tokens, depending on the rule. */
   readonly size?: number;
@@ -24,7 +21,6 @@ export interface RuleOptions {
   readonly model?: string;
 }
 
-/** Throws USAGE for options that cannot be combined. */
 function checkRuleOptions(
   { defaultSize, overlaps, needsModel }: RuleDefinition,
   { rule, size, overlap, model }: RuleOptions,

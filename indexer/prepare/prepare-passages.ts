@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { type FileFormat, formatOfName } from '../../corpus/corpus-formats.ts';
-import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
-import type { CorpusFile } from '../../corpus/list-corpus-files.ts';
+import { basename, resolve } from 'node:path';
+import { FILE_FORMATS, type FileFormat, formatNamed, formatOfName } from '../../corpus/corpus-formats.ts';
+import { type CorpusFile, listCorpusFiles } from '../../corpus/list-corpus-files.ts';
+import { MAX_EXAMPLES } from '../../corpus/open-corpus.ts';
 import { formatLocation } from '../../corpus/passage.ts';
 import { jsonl } from '../../corpus/read-jsonl.ts';
 import { tsv } from '../../corpus/read-tsv.ts';
@@ -12,10 +12,12 @@ import { availableCores } from '../../src/base/system/cores.ts';
 import { PartialFile } from '../../src/base/system/partial-file.ts';
 import { type DocumentBatch, documentBatches, MAX_LINE_BYTES } from './document-batches.ts';
 import type { IdSource, RowOptions } from './format-rows.ts';
-import { listDocuments } from './list-documents.ts';
 import { openRule, type RuleOptions } from './open-rule.ts';
-import type { BadLine } from './prepare-messages.ts';
-import { type BatchJob, PreparePool } from './prepare-pool.ts';
+import { type BadLine, type BatchJob, openPreparePool, type PreparePool } from './prepare-pool.ts';
+
+export const DOCUMENT_FORMATS: readonly string[] = FILE_FORMATS.filter(({ format }) => format === jsonl).map(
+  ({ name }) => name,
+);
 
 export interface PrepareOptions extends RuleOptions {
   readonly documents: readonly string[];
@@ -45,11 +47,9 @@ export interface PrepareProgress {
 export interface PrepareSummary extends PrepareProgress {
   readonly out: string;
   readonly rule: string;
-  /** Documents without passages. */
   readonly emptyDocuments: number;
   readonly skippedLines: number;
   readonly skippedExamples: readonly string[];
-  /** SHA-256 of the output file. */
   readonly sha256: string;
   readonly workers: number;
   readonly elapsedMs: number;
@@ -66,17 +66,14 @@ export async function preparePassages(options: PrepareOptions): Promise<PrepareS
   const { row, compression } = await checkOutput(options);
   const files = listDocuments(options.documents, options.format);
   checkNotInput(options.out, files);
-  const { rule, size, overlap, model } = options;
-  const workers = options.workers ?? availableCores();
-  const pool = await PreparePool.open({ rule: { rule, size, overlap, model }, row, compression }, workers);
+  const { rule, size, overlap, model, workers = availableCores() } = options;
+  const pool = await openPreparePool({ rule: { rule, size, overlap, model }, row, compression }, workers);
   try {
     const output = await PartialFile.create(options.out, options.overwrite ?? false);
     try {
-      const run = new PrepareRun(options, pool, output, files);
-      await run.readAll();
+      const written = await writePassages(options, pool, output, files);
       const sha256 = await output.publish();
-      const { path: out } = output;
-      return { out, rule, ...run.summary(), sha256, workers, elapsedMs: performance.now() - startedAt };
+      return { out: output.path, rule, ...written, sha256, workers, elapsedMs: performance.now() - startedAt };
     } catch (error) {
       await output.discard();
       throw error;
@@ -124,116 +121,99 @@ function checkNotInput(out: string, files: readonly CorpusFile[]): void {
   }
 }
 
-/** A batch that a worker splits into passages. */
-interface SplittingBatch {
-  readonly batch: DocumentBatch;
-  readonly job: BatchJob;
+/** Lists the document files in reading order (see `listCorpusFiles`). Throws CORPUS_FORMAT_UNKNOWN for other formats. */
+function listDocuments(paths: readonly string[], format: string | undefined): CorpusFile[] {
+  const files = listCorpusFiles(paths, format, formatOfDocuments);
+  for (const { path, format: found } of files) {
+    if (found.format === jsonl) continue;
+    throw new TrawlError('CORPUS_FORMAT_UNKNOWN', `${path} is ${found.name}; documents must be JSON Lines.`, {
+      details: { path },
+    });
+  }
+  return files;
 }
 
-class PrepareRun {
-  readonly #options: PrepareOptions;
-  readonly #pool: PreparePool;
-  readonly #output: PartialFile;
-  readonly #files: readonly CorpusFile[];
-  /** In the order of the documents, as the output. */
-  readonly #splitting: SplittingBatch[] = [];
-  readonly #formatting: Promise<Uint8Array>[] = [];
-  #documents = 0;
-  #emptyDocuments = 0;
-  #passages = 0;
-  #readBytes = 0;
-  #skippedLines = 0;
-  #headerWritten = false;
-  readonly #skippedExamples: string[] = [];
+/** Also recognises KILT's knowledge source (JSON Lines named `.json`) and WikiExtractor's files (`AA/wiki_00`). */
+function formatOfDocuments(path: string): FileFormat | undefined {
+  const name = basename(path).toLowerCase();
+  const known = formatOfName(name);
+  if (known !== undefined) return known;
+  const match = /(?:\.json|^wiki_\d+)(\.gz|\.zst)?$/.exec(name);
+  return match === null ? undefined : formatNamed(`${jsonl.name}${match[1] ?? ''}`);
+}
 
-  constructor(options: PrepareOptions, pool: PreparePool, output: PartialFile, files: readonly CorpusFile[]) {
-    this.#options = options;
-    this.#pool = pool;
-    this.#output = output;
-    this.#files = files;
-  }
+type Written = Omit<PrepareSummary, 'out' | 'rule' | 'sha256' | 'workers' | 'elapsedMs'>;
 
-  async readAll(): Promise<void> {
-    const ahead = 2 * this.#pool.workers;
-    const onRead = (chunk: Buffer): void => {
-      this.#readBytes += chunk.length;
-    };
-    for (const file of this.#files) {
-      for await (const batch of documentBatches(file, onRead)) {
-        throwIfCancelled(this.#options.signal);
-        this.#splitting.push({ batch, job: this.#pool.split(batch.bytes) });
-        if (this.#splitting.length > ahead) await this.#numberNext();
-        if (this.#formatting.length > ahead) await this.#writeNext();
-        this.#options.onProgress?.(this.#progress());
-      }
-    }
-    while (this.#splitting.length > 0) await this.#numberNext();
-    while (this.#formatting.length > 0) {
-      throwIfCancelled(this.#options.signal);
-      await this.#writeNext();
-    }
-    if (this.#passages === 0) {
-      throw new TrawlError(
-        'CORPUS_EMPTY',
-        `The rule ${this.#options.rule} made no passages from ${this.#documents} ${this.#documents === 1 ? 'document' : 'documents'}; no file was written.`,
-      );
-    }
-    this.#options.onProgress?.(this.#progress());
-  }
-
-  summary(): PrepareProgress & Pick<PrepareSummary, 'emptyDocuments' | 'skippedLines' | 'skippedExamples'> {
-    return {
-      ...this.#progress(),
-      emptyDocuments: this.#emptyDocuments,
-      skippedLines: this.#skippedLines,
-      skippedExamples: this.#skippedExamples,
-    };
-  }
-
-  /**
-   * Waits until the oldest batch of `#splitting` is split and requests its rows. The numbers of its passages are known only now, because
-   * they depend on the passages of all earlier batches.
-   */
-  async #numberNext(): Promise<void> {
-    const { batch, job } = this.#splitting.shift()!;
-    const facts = await job.facts;
-    const tooLong: BadLine[] = batch.tooLong
-      ? [{ line: 0, reason: `the line has more than ${MAX_LINE_BYTES} bytes; is the file one JSON array?` }]
-      : [];
-    for (const bad of [...tooLong, ...facts.bad]) this.#skip(batch, bad);
-    this.#documents += facts.documents;
-    this.#emptyDocuments += facts.emptyDocuments;
-    this.#formatting.push(job.format(this.#passages, !this.#headerWritten));
-    this.#headerWritten = true;
-    this.#passages += facts.passages;
-  }
-
-  #skip({ file, firstLine }: DocumentBatch, { line, reason }: BadLine): void {
+/** Has the workers split the documents and format the passages, and writes them in the order of the documents. */
+async function writePassages(
+  { rule, skipBadLines, onProgress, signal }: PrepareOptions,
+  pool: PreparePool,
+  output: PartialFile,
+  files: readonly CorpusFile[],
+): Promise<Written> {
+  const ahead = 2 * pool.workers;
+  const splitting: { readonly batch: DocumentBatch; readonly job: BatchJob }[] = [];
+  const formatting: Promise<Uint8Array>[] = [];
+  const skippedExamples: string[] = [];
+  let [documents, emptyDocuments, passages, readBytes, skippedLines] = [0, 0, 0, 0, 0];
+  let isHeaderWritten = false;
+  const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const progress = (): PrepareProgress => ({
+    documents,
+    passages,
+    readBytes,
+    sizeBytes,
+    writtenBytes: output.bytes,
+  });
+  const onRead = (chunk: Buffer): void => {
+    readBytes += chunk.length;
+  };
+  const skip = ({ file, firstLine }: DocumentBatch, { line, reason }: BadLine): void => {
     const location = { file, line: firstLine + line };
     const message = `${formatLocation(location)}: ${reason}`;
-    if (this.#options.skipBadLines !== true) {
-      throw new TrawlError(
-        'CORPUS_BAD_LINE',
-        `${message}. Fix the line, or skip invalid lines with --skip-bad-lines.`,
-        { details: location },
-      );
+    if (skipBadLines !== true) {
+      const remedy = 'Fix the line, or skip invalid lines with --skip-bad-lines.';
+      throw new TrawlError('CORPUS_BAD_LINE', `${message}. ${remedy}`, { details: location });
     }
-    this.#skippedLines += 1;
-    if (this.#skippedExamples.length < MAX_EXAMPLES) this.#skippedExamples.push(message);
+    skippedLines++;
+    if (skippedExamples.length < MAX_EXAMPLES) skippedExamples.push(message);
+  };
+  // The numbers of a batch's passages depend on the passages of all earlier batches, so its rows are requested once it is split.
+  const requestRows = async (): Promise<void> => {
+    const { batch, job } = splitting.shift()!;
+    const facts = await job.facts;
+    if (batch.tooLong) {
+      skip(batch, { line: 0, reason: `the line has more than ${MAX_LINE_BYTES} bytes; is the file one JSON array?` });
+    }
+    for (const bad of facts.bad) skip(batch, bad);
+    documents += facts.documents;
+    emptyDocuments += facts.emptyDocuments;
+    formatting.push(job.format(passages, !isHeaderWritten));
+    isHeaderWritten = true;
+    passages += facts.passages;
+  };
+  const writeRows = async (): Promise<void> => {
+    const bytes = await formatting.shift()!;
+    if (bytes.length > 0) await output.write(bytes);
+  };
+  for (const file of files) {
+    for await (const batch of documentBatches(file, onRead)) {
+      throwIfCancelled(signal);
+      splitting.push({ batch, job: pool.split(batch.bytes) });
+      if (splitting.length > ahead) await requestRows();
+      if (formatting.length > ahead) await writeRows();
+      onProgress?.(progress());
+    }
   }
-
-  async #writeNext(): Promise<void> {
-    const bytes = await this.#formatting.shift()!;
-    if (bytes.length > 0) await this.#output.write(bytes);
+  while (splitting.length > 0) await requestRows();
+  while (formatting.length > 0) {
+    throwIfCancelled(signal);
+    await writeRows();
   }
-
-  #progress(): PrepareProgress {
-    return {
-      documents: this.#documents,
-      passages: this.#passages,
-      readBytes: this.#readBytes,
-      sizeBytes: this.#files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-      writtenBytes: this.#output.bytes,
-    };
+  if (passages === 0) {
+    const made = `${documents} ${documents === 1 ? 'document' : 'documents'}; no file was written.`;
+    throw new TrawlError('CORPUS_EMPTY', `The rule ${rule} made no passages from ${made}`);
   }
+  onProgress?.(progress());
+  return { ...progress(), emptyDocuments, skippedLines, skippedExamples };
 }

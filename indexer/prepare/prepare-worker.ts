@@ -4,7 +4,7 @@ import { answerCalls } from '../../src/base/system/thread-calls.ts';
 import { formatRows, headerLine, type SplitResult } from './format-rows.ts';
 import { openRule } from './open-rule.ts';
 import { openPack } from './pack.ts';
-import type { BadLine, BatchFacts, PrepareRequest, WorkerSetup } from './prepare-messages.ts';
+import type { BadLine, BatchFacts, PrepareRequest, WorkerSetup } from './prepare-pool.ts';
 import type { SplittingRule } from './rules/splitting-rule.ts';
 import { parseDocument } from './source-document.ts';
 

@@ -2,15 +2,13 @@ import { parseJson } from '../../corpus/parse-json.ts';
 import { columnOf, type PassageRow } from '../../corpus/passage.ts';
 import { isObject } from '../../src/base/objects.ts';
 
-export type DocumentId = string | number | bigint | null;
+type DocumentId = string | number | bigint | null;
 
-/** A document to split. */
 export interface SourceDocument {
   /** From `wikipedia_id` (KILT), `id`, `_id` or `docid`, in this order; null if absent. */
   readonly id: DocumentId;
   /** From `wikipedia_title` (KILT), `title`, or the first line of `contents`; null if absent. */
   readonly title: string | null;
-  /** From `url`; null if absent. */
   readonly url: string | null;
   /** KILT: the paragraphs, with line ends and markers. Otherwise a single string with the whole text. */
   readonly pieces: readonly string[];
@@ -18,7 +16,7 @@ export interface SourceDocument {
   readonly isKilt: boolean;
 }
 
-export type ParsedDocument =
+type ParsedDocument =
   | { readonly ok: true; readonly document: SourceDocument }
   | { readonly ok: false; readonly reason: string };
 
@@ -28,21 +26,22 @@ export type ParsedDocument =
  */
 export function parseDocument(line: string): ParsedDocument {
   const parsed = parseJson(line);
-  if (!parsed.ok)
+  if (!parsed.ok) {
     return bad(line.startsWith('<doc ') ? `${parsed.reason}; run WikiExtractor with --json` : parsed.reason);
+  }
   const { value } = parsed;
   if (!isObject(value)) return bad('expected a JSON object');
   const row = value as PassageRow;
-  const id = firstOf(row, ['wikipedia_id', 'id', '_id', 'docid']) ?? null;
+  const id = firstColumn(row, ['wikipedia_id', 'id', '_id', 'docid']) ?? null;
   if (id !== null && typeof id !== 'string' && typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
     return bad('the id is neither a string nor an integer');
   }
-  const title = firstOf(row, ['wikipedia_title', 'title']) ?? null;
+  const title = firstColumn(row, ['wikipedia_title', 'title']) ?? null;
   if (title !== null && typeof title !== 'string') return bad('the title is not a string');
   const url = columnOf(row, 'url');
-  const text = firstOf(row, ['text']);
-  const contents = firstOf(row, ['contents']);
-  const found = piecesOf(text, contents, title);
+  const text = firstColumn(row, ['text']);
+  const contents = firstColumn(row, ['contents']);
+  const found = titleAndPieces(text, contents, title);
   if (typeof found === 'string') return bad(found);
   // A lone surrogate has no UTF-8 encoding. The Python programs that the rules reproduce fail on it, too.
   if (
@@ -55,7 +54,7 @@ export function parseDocument(line: string): ParsedDocument {
   return { ok: true, document: { id: id as DocumentId, url: typeof url === 'string' ? url : null, ...found, isKilt } };
 }
 
-function piecesOf(
+function titleAndPieces(
   text: unknown,
   contents: unknown,
   title: string | null,
@@ -67,9 +66,7 @@ function piecesOf(
       : '"text" is a list with items that are not strings';
   }
   if (text !== undefined) return '"text" is neither a string nor a list of strings';
-  if (typeof contents !== 'string') {
-    return 'expected "text" (a string or a list of paragraphs) or "contents"';
-  }
+  if (typeof contents !== 'string') return 'expected "text" (a string or a list of paragraphs) or "contents"';
   const lineEnd = contents.indexOf('\n');
   return lineEnd === -1
     ? { title, pieces: [contents] }
@@ -77,7 +74,7 @@ function piecesOf(
 }
 
 /** Null counts as absent. */
-function firstOf(row: PassageRow, names: readonly string[]): unknown {
+function firstColumn(row: PassageRow, names: readonly string[]): unknown {
   for (const name of names) {
     const value = columnOf(row, name);
     if (value !== undefined && value !== null) return value;

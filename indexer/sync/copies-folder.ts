@@ -17,12 +17,12 @@ import { FileLock } from '../../src/base/system/file-lock.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import type { IndexSnapshot } from '../../src/index/files/index-snapshot.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
-import { BuildLock } from '../building/build-lock.ts';
+import { lockBuild } from '../building/build-lock.ts';
 import { CopyJournal } from './copy-journal.ts';
 
 const STAGING = '.partial';
 const LOCK_FILE = 'sync.lock';
-/** Of an index that was no copy and was moved among the copies. */
+/** Name of an index that was not a copy and was moved among the copies. */
 const ORIGINAL = 'original';
 /** Names that a copy gets. Whatever else a user keeps beside the copies is left alone. */
 const COPY_NAME = /^[0-9a-f]{32}(-\d+)?$/;
@@ -39,13 +39,21 @@ export class CopiesFolder {
   readonly destination: string;
   readonly root: string;
 
-  /** @throws TrawlError INDEX_EXISTS if something else is at the destination. */
+  /** @throws TrawlError INDEX_EXISTS if something else is at the destination or in the place of its copies. */
   constructor(destination: string) {
     this.destination = resolve(destination);
     this.root = `${this.destination}.copies`;
-    this.#requireOwnRoot();
+    const root = statsOf(this.root);
+    if (root !== undefined && !isEmptyFolder(this.root, root) && !existsSync(join(this.root, LOCK_FILE))) {
+      throw new TrawlError(
+        'INDEX_EXISTS',
+        `${this.root} exists, and \`trawl sync\` did not make it (it has no ${LOCK_FILE}). Move it away, or choose another destination.`,
+      );
+    }
     const stats = statsOf(this.destination);
-    if (stats === undefined || this.#pointsHere(stats) || this.isIndex() || this.#isEmpty(stats)) return;
+    if (stats === undefined || this.#pointsHere(stats) || this.isIndex() || isEmptyFolder(this.destination, stats)) {
+      return;
+    }
     const what = stats.isSymbolicLink()
       ? `a symbolic link to ${readlinkSync(this.destination)}, which \`trawl sync\` did not make`
       : stats.isDirectory()
@@ -57,21 +65,10 @@ export class CopiesFolder {
     );
   }
 
-  /** @throws TrawlError INDEX_EXISTS: the folder of the copies is somebody else's. */
-  #requireOwnRoot(): void {
-    const stats = statsOf(this.root);
-    const isEmpty = stats?.isDirectory() === true && readdirSync(this.root).length === 0;
-    if (stats === undefined || isEmpty || existsSync(join(this.root, LOCK_FILE))) return;
-    throw new TrawlError(
-      'INDEX_EXISTS',
-      `${this.root} exists, and \`trawl sync\` did not make it (it has no ${LOCK_FILE}). Move it away, or choose another destination.`,
-    );
-  }
-
   /** Locks the destination; the lock ends with the process. @throws TrawlError DOWNLOAD_LOCKED, BUILD_LOCKED, OUTPUT_NOT_WRITABLE. */
   lock(): { release(): void } {
     const building = `${this.destination}${STAGING}`;
-    const build = existsSync(building) ? BuildLock.acquire(building, 'shared') : undefined;
+    const build = existsSync(building) ? lockBuild(building, 'shared') : undefined;
     try {
       mkdirSync(this.root, { recursive: true });
       const lock = FileLock.acquire(join(this.root, LOCK_FILE), 'exclusive');
@@ -93,12 +90,11 @@ export class CopiesFolder {
     }
   }
 
-  /** Whether the destination is an index that is no copy. */
+  /** Whether the destination is an index itself, not a link to a copy. */
   isIndex(): boolean {
     return statsOf(this.destination)?.isDirectory() === true && existsSync(join(this.destination, INDEX_MANIFEST_FILE));
   }
 
-  /** Name of the copy that the destination leads to. */
   current(): string | undefined {
     const stats = statsOf(this.destination);
     return stats !== undefined && this.#pointsHere(stats) ? basename(readlinkSync(this.destination)) : undefined;
@@ -115,7 +111,6 @@ export class CopiesFolder {
       .sort((a, b) => this.#madeAt(b) - this.#madeAt(a));
   }
 
-  /** Unfinished copies. */
   unfinished(): string[] {
     return this.#folders().filter((name) => STAGING_NAME.test(name));
   }
@@ -130,7 +125,11 @@ export class CopiesFolder {
 
   /** Whether a copy has these manifests: a change in place, such as by `trawl remove`, gives it others. */
   has(name: string, { texts }: IndexSnapshot): boolean {
-    return [...texts].every(([path, text]) => contentOf(join(this.folderOf(name), path))?.equals(text) === true);
+    try {
+      return [...texts].every(([path, text]) => readFileSync(join(this.folderOf(name), path)).equals(text));
+    } catch {
+      return false;
+    }
   }
 
   /** Makes an unfinished copy, whose files are all on the disk, a complete one. Returns its name. */
@@ -146,7 +145,7 @@ export class CopiesFolder {
     return name;
   }
 
-  /** Leads the destination to a copy. An index that is no copy is moved among the copies first. */
+  /** Points the destination to a copy. Moves an index that is there itself among the copies first. */
   async pointTo(name: string): Promise<void> {
     const { destination } = this;
     try {
@@ -190,7 +189,7 @@ export class CopiesFolder {
   }
 
   async discard(name: string): Promise<void> {
-    // A folder without its manifest is no index, so nobody opens a half of it.
+    // The manifest goes first, so that nobody opens half an index.
     await rm(join(this.folderOf(name), INDEX_MANIFEST_FILE), { force: true });
     await rm(this.folderOf(name), { recursive: true, force: true });
     await rm(join(this.root, `${name}.jsonl`), { force: true });
@@ -219,20 +218,12 @@ export class CopiesFolder {
     const target = readlinkSync(this.destination);
     return resolve(dirname(this.destination), dirname(target)) === this.root;
   }
-
-  #isEmpty(stats: Stats): boolean {
-    return stats.isDirectory() && readdirSync(this.destination).length === 0;
-  }
 }
 
 function statsOf(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false });
 }
 
-function contentOf(path: string): Buffer | undefined {
-  try {
-    return readFileSync(path);
-  } catch {
-    return undefined;
-  }
+function isEmptyFolder(path: string, stats: Stats): boolean {
+  return stats.isDirectory() && readdirSync(path).length === 0;
 }

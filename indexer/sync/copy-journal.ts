@@ -5,7 +5,7 @@ import type { IndexFile } from '../../src/index/files/index-snapshot.ts';
 /** A file that is complete and checked, or whose beginning is there. */
 interface JournalLine {
   readonly path: string;
-  /** `keyOf` a checked file. */
+  /** `contentKey` a checked file. */
   readonly key?: string;
   readonly bytes?: number;
   readonly mtimeMs?: number;
@@ -13,8 +13,7 @@ interface JournalLine {
   readonly tag?: string;
 }
 
-/** Identifies the content of a file. */
-export function keyOf({ sha256, passages }: IndexFile): string {
+export function contentKey({ sha256, passages }: IndexFile): string {
   return sha256 ?? `passages:${passages}`;
 }
 
@@ -30,16 +29,13 @@ export class CopyJournal {
   constructor(file: string, folder: string) {
     this.#file = file;
     this.#folder = folder;
-    for (const text of textOf(file).split('\n')) {
-      const line = parsed(text);
-      if (line !== undefined) this.#lines.set(line.path, line);
-    }
+    for (const line of readLines(file)) this.#lines.set(line.path, line);
   }
 
   /** Whether the file was checked with this content and has not changed since. */
   isChecked(file: IndexFile): boolean {
     const line = this.#lines.get(file.path);
-    if (line?.key !== keyOf(file)) return false;
+    if (line?.key !== contentKey(file)) return false;
     const stats = statSync(join(this.#folder, file.path), { throwIfNoEntry: false });
     return stats?.isFile() === true && stats.size === line.bytes && stats.mtimeMs === line.mtimeMs;
   }
@@ -53,7 +49,6 @@ export class CopyJournal {
     });
   }
 
-  /** The source's tag of a file whose beginning is there. */
   tagOf(path: string): string | undefined {
     return this.#lines.get(path)?.tag;
   }
@@ -64,7 +59,7 @@ export class CopyJournal {
 
   checked(file: IndexFile): void {
     const { size, mtimeMs } = statSync(join(this.#folder, file.path));
-    this.#append({ path: file.path, key: keyOf(file), bytes: size, mtimeMs });
+    this.#append({ path: file.path, key: contentKey(file), bytes: size, mtimeMs });
   }
 
   #append(line: JournalLine): void {
@@ -74,19 +69,20 @@ export class CopyJournal {
   }
 }
 
-function textOf(file: string): string {
+/** None if the journal is missing or cannot be read. Every file is then read and compared again. */
+function readLines(file: string): JournalLine[] {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(file, 'utf8').split('\n').flatMap(parseLine);
   } catch {
-    return '';
+    return [];
   }
 }
 
-function parsed(text: string): JournalLine | undefined {
+function parseLine(text: string): JournalLine[] {
   try {
     const line = JSON.parse(text) as JournalLine;
-    return typeof line.path === 'string' ? line : undefined;
+    return typeof line.path === 'string' ? [line] : [];
   } catch {
-    return undefined;
+    return [];
   }
 }

@@ -13,7 +13,7 @@ export const SOURCE_RETRIES: TransferPolicy = {
 export interface CopySource {
   /** For messages; without keys. */
   readonly shown: string;
-  /** Of a folder: its real path. */
+  /** Real path of the source if it is a folder. */
   readonly folder?: string;
   /** The text of a manifest. @throws TrawlError INDEX_NOT_FOUND, INDEX_FILE_MISSING. */
   readManifest(path: string, signal: AbortSignal): Promise<Buffer>;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { HeldIndex } from '../../src/index/files/held-index.ts';
 import type { IndexFile, IndexSnapshot } from '../../src/index/files/index-snapshot.ts';
 import type { CopiesFolder } from './copies-folder.ts';
-import { keyOf } from './copy-journal.ts';
+import { contentKey } from './copy-journal.ts';
 import type { CopySource } from './copy-source.ts';
 
 /** A file at the destination that has the content of a file of the source. */
@@ -23,11 +23,10 @@ interface PlannedFile {
 
 export interface CopyPlan {
   readonly files: readonly PlannedFile[];
-  /** Of the files that must be transferred, without what an earlier run has got. */
+  /** Bytes still to be transferred, without what an earlier run has transferred. */
   readonly missingBytes: number;
 }
 
-/** Compares the files of the source with those at the destination. */
 export async function planCopy(
   folder: CopiesFolder,
   snapshot: IndexSnapshot,
@@ -41,7 +40,7 @@ export async function planCopy(
   let missingBytes = 0;
   for (const file of snapshot.files) {
     const bytes = file.bytes ?? (await source.facts(file.path, signal)).bytes;
-    const candidates = equal.get(keyOf(file)) ?? [];
+    const candidates = equal.get(contentKey(file)) ?? [];
     const found =
       candidates.find((each) => each.bytes === bytes && each.checked) ??
       candidates.find((each) => each.bytes === bytes);
@@ -55,13 +54,13 @@ export async function planCopy(
   return { files, missingBytes };
 }
 
-/** The files of all copies, finished or not, and of an index at the destination, by `keyOf`. */
+/** The files of all copies, finished or not, and of an index at the destination, by `contentKey`. */
 async function equalFiles(folder: CopiesFolder, staging: string): Promise<Map<string, EqualFile[]>> {
   const found = new Map<string, EqualFile[]>();
   const add = (file: IndexFile, path: string, checked: boolean): void => {
     const bytes = statSync(path, { throwIfNoEntry: false })?.size;
     if (bytes === undefined) return;
-    const key = keyOf(file);
+    const key = contentKey(file);
     found.set(key, [...(found.get(key) ?? []), { path, bytes, checked }]);
   };
   for (const name of [...folder.copies(), ...folder.unfinished()]) {

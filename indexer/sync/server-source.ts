@@ -1,7 +1,8 @@
+import { buffer, text } from 'node:stream/consumers';
 import { TrawlError } from '../../src/base/errors.ts';
 import { retryAfterMs, TransientFailure } from '../../src/base/net/retries.ts';
 import { type WatchedReply, watchedFetch } from '../../src/base/net/watched-fetch.ts';
-import type { CopySource, OpenSource } from './copy-source.ts';
+import type { CopySource, FileFacts, OpenSource } from './copy-source.ts';
 
 export interface ServerSourceOptions {
   /** Key with the scope admin. */
@@ -10,11 +11,7 @@ export interface ServerSourceOptions {
   readonly stallMs?: number;
 }
 
-interface ListedFile {
-  readonly path: string;
-  readonly bytes: number;
-  readonly tag: string;
-}
+type ListedFile = FileFacts & { readonly path: string };
 
 /** Base URL and name of an index in `http://HOST:PORT/indexes/NAME`. @throws TrawlError USAGE. */
 export function parseIndexUrl(text: string): { readonly base: string; readonly name: string } {
@@ -60,10 +57,8 @@ export function serverSource(url: string, options: ServerSourceOptions = {}): Op
       try {
         const isRange = reply.headers.get('content-range')?.startsWith(`bytes ${offset}-`) ?? false;
         if (offset > 0 && !(reply.status === 206 && isRange)) {
-          throw new TrawlError(
-            'SOURCE_REFUSED',
-            `${url}: ${path} is not sent from byte ${offset}, but whole. Is it a proxy?`,
-          );
+          const found = `${url}: ${path} is not sent from byte ${offset}, but whole. Is it a proxy?`;
+          throw new TrawlError('SOURCE_REFUSED', found);
         }
         if (reply.headers.get('etag') !== `"${tag}"`) {
           throw new TrawlError('SOURCE_CHANGED', `${url}: another file has taken the place of ${path}.`);
@@ -76,12 +71,10 @@ export function serverSource(url: string, options: ServerSourceOptions = {}): Op
     return {
       shown: url,
       async readManifest(path, signal) {
-        const chunks: Uint8Array[] = [];
         const { bytes } = factsOf(path);
-        for await (const chunk of read(path, 0, signal)) chunks.push(chunk);
-        const text = Buffer.concat(chunks);
-        if (text.length === bytes) return text;
-        throw new TransientFailure(`${path} ended after ${text.length} of ${bytes} bytes`);
+        const manifest = await buffer(read(path, 0, signal));
+        if (manifest.length === bytes) return manifest;
+        throw new TransientFailure(`${path} ended after ${manifest.length} of ${bytes} bytes`);
       },
       async facts(path) {
         return factsOf(path);
@@ -96,9 +89,9 @@ async function listing(
   url: string,
   reply: WatchedReply,
 ): Promise<{ readonly snapshot: string; readonly files: ReadonlyMap<string, ListedFile> }> {
-  const text = await textOf(reply);
+  const json = await text(reply.body());
   try {
-    const { snapshot, files } = JSON.parse(text) as { snapshot: unknown; files: ListedFile[] };
+    const { snapshot, files } = JSON.parse(json) as { snapshot: unknown; files: ListedFile[] };
     if (typeof snapshot === 'string' && /^[0-9a-f]{32}$/.test(snapshot)) {
       return { snapshot, files: new Map(files.map((file) => [file.path, file])) };
     }
@@ -111,16 +104,9 @@ async function listing(
   );
 }
 
-async function textOf(reply: WatchedReply): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of reply.body()) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-/** The error of a reply that is neither 200 nor 206. */
 async function refusal(url: string, reply: WatchedReply): Promise<Error> {
   const { status, headers } = reply;
-  const { code, message } = errorOf(await textOf(reply).catch(() => ''));
+  const { code, message } = errorOf(await text(reply.body()).catch(() => ''));
   const said = message === undefined ? '' : ` It says: ${message}`;
   if (status === 410) return new TrawlError('SOURCE_CHANGED', `${url} no longer has the index that was listed.${said}`);
   if (status === 429 || (status >= 500 && code !== 'NOT_SUPPORTED')) {
@@ -137,13 +123,10 @@ async function refusal(url: string, reply: WatchedReply): Promise<Error> {
   });
 }
 
-function errorOf(text: string): { readonly code?: string; readonly message?: string } {
+/** The error in a reply's body, if it is one of Trawl's. */
+function errorOf(body: string): { readonly code?: unknown; readonly message?: unknown } {
   try {
-    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown } };
-    return {
-      code: error?.code === undefined ? undefined : String(error.code),
-      message: error?.message === undefined ? undefined : String(error.message),
-    };
+    return (JSON.parse(body) as { error?: { code?: unknown; message?: unknown } }).error ?? {};
   } catch {
     return {};
   }

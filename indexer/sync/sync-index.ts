@@ -11,10 +11,10 @@ import { type IndexSnapshot, readSnapshot } from '../../src/index/files/index-sn
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { fileProblem } from './check-file.ts';
 import { CopiesFolder } from './copies-folder.ts';
 import { type CopyFilesOptions, copyFiles } from './copy-files.ts';
 import { type CopySource, type OpenSource, SOURCE_RETRIES } from './copy-source.ts';
-import { existingCopies } from './existing-copies.ts';
 import { type CopyPlan, planCopy } from './plan-copy.ts';
 
 /** How often a copy is planned anew because the source has changed. */
@@ -25,7 +25,6 @@ export interface SyncOptions extends CopyFilesOptions {
   readonly destination: string;
   /** Only compares. */
   readonly dryRun: boolean;
-  /** Copies to keep, the current one included. */
   readonly keep: number;
 }
 
@@ -82,34 +81,28 @@ async function dryRun(folder: CopiesFolder, options: SyncOptions): Promise<SyncR
     const plan = await planCopy(folder, snapshot, source, options.signal);
     const current = folder.current();
     const isCurrent = current !== undefined && folder.has(current, snapshot);
-    const report = reportOf(folder, source, snapshot, plan);
-    return {
-      ...report,
-      state: 'planned',
-      previous: generationAt(folder),
-      bytes: { ...report.bytes, transferred: isCurrent ? 0 : plan.missingBytes },
-    };
+    const report = syncReport(folder, source, snapshot, plan);
+    return { ...report, bytes: { ...report.bytes, transferred: isCurrent ? 0 : plan.missingBytes } };
   });
 }
 
 async function copyOnce(folder: CopiesFolder, options: SyncOptions): Promise<SyncReport> {
   return withSource(options, async (source, snapshot) => {
     checkAdopted(folder, snapshot);
-    const previous = generationAt(folder);
     const { intact: existing, damaged } = await existingCopies(folder, snapshot, options);
     if (existing !== undefined) {
+      const report = syncReport(folder, source, snapshot, { files: [], missingBytes: 0 });
       const isCurrent = folder.current() === existing;
       if (!isCurrent) await folder.pointTo(existing);
       return {
-        ...reportOf(folder, source, snapshot, { files: [], missingBytes: 0 }),
+        ...report,
         state: isCurrent ? 'current' : 'copied',
         copy: folder.folderOf(existing),
-        previous,
-        files: { all: snapshot.files.length, copied: 0, present: snapshot.files.length },
         removed: await folder.prune(options.keep, source.folder),
       };
     }
     const plan = await planCopy(folder, snapshot, source, options.signal);
+    const report = syncReport(folder, source, snapshot, plan);
     await requireFreeBytes({ path: folder.root, bytes: plan.missingBytes, what: 'the missing files' });
     const transferred = await copyFiles(folder, source, snapshot, plan, options);
     const staging = folder.folderOf(folder.staging(snapshot.id));
@@ -119,12 +112,10 @@ async function copyOnce(folder: CopiesFolder, options: SyncOptions): Promise<Syn
     const name = await folder.complete(snapshot.id);
     await folder.pointTo(name);
     for (const each of damaged) if (folder.mayDiscard(each, source.folder)) await folder.discard(each);
-    const report = reportOf(folder, source, snapshot, plan);
     return {
       ...report,
       state: 'copied',
       copy: folder.folderOf(name),
-      previous,
       bytes: { ...report.bytes, transferred },
       removed: await folder.prune(options.keep, source.folder),
     };
@@ -145,6 +136,43 @@ async function withSource<T>(
   } finally {
     await source.close();
   }
+}
+
+/** An intact copy of the snapshot, preferably the current one, and the copies of it that have changed since they were made. */
+async function existingCopies(
+  folder: CopiesFolder,
+  snapshot: IndexSnapshot,
+  options: CopyFilesOptions,
+): Promise<{ readonly intact: string | undefined; readonly damaged: readonly string[] }> {
+  const current = folder.current();
+  const names = [...(current === undefined ? [] : [current]), ...folder.copies().filter((name) => name !== current)];
+  const damaged: string[] = [];
+  for (const name of names.filter((each) => folder.has(each, snapshot))) {
+    const problem = await copyProblem(folder, name, snapshot, options);
+    if (problem === undefined) return { intact: name, damaged };
+    options.note(`${folder.folderOf(name)} has changed since it was copied (${problem}); a new copy is made.`);
+    damaged.push(name);
+  }
+  return { intact: undefined, damaged };
+}
+
+async function copyProblem(
+  folder: CopiesFolder,
+  name: string,
+  snapshot: IndexSnapshot,
+  { check, signal }: CopyFilesOptions,
+): Promise<string | undefined> {
+  const journal = folder.journal(name);
+  for (const file of snapshot.files) {
+    const isChecked = journal.isChecked(file);
+    if (isChecked && !check) continue;
+    if (!existsSync(join(folder.folderOf(name), file.path))) return `${file.path} is missing`;
+    const problem = await fileProblem(folder.folderOf(name), file, snapshot, signal);
+    if (problem !== undefined) return `${file.path}: ${problem}`;
+    // An index that was moved among the copies has no journal yet.
+    if (!isChecked) journal.checked(file);
+  }
+  return undefined;
 }
 
 /** Files that the index uses where they are do not belong to it, and are not copied. */
@@ -175,7 +203,8 @@ async function writeManifests(staging: string, { texts, files }: IndexSnapshot):
   }
 }
 
-function generationAt({ destination }: CopiesFolder): string | null {
+/** The generation of the index at the destination; null if there is none. */
+function generationAt(destination: string): string | null {
   try {
     return existsSync(join(destination, INDEX_MANIFEST_FILE)) ? readIndexManifest(destination).generation : null;
   } catch {
@@ -184,7 +213,7 @@ function generationAt({ destination }: CopiesFolder): string | null {
   }
 }
 
-function reportOf(
+function syncReport(
   { destination }: CopiesFolder,
   source: CopySource,
   { manifest, files }: IndexSnapshot,
@@ -197,7 +226,7 @@ function reportOf(
     destination,
     copy: null,
     generation: manifest.generation,
-    previous: null,
+    previous: generationAt(destination),
     files: { all: files.length, copied, present: files.length - copied },
     bytes: { all: plan.files.reduce((sum, { bytes }) => sum + bytes, 0), transferred: 0 },
     removed: [],

@@ -3,21 +3,18 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { writeFailure } from '../../src/base/system/write-failure.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
-import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
+import { type IndexManifest, type VectorSpace, vectorSpace } from '../../src/index/manifest/index-manifest.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
-import { type VectorSpace, vectorSpace } from '../../src/index/manifest/vector-space.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
-import { type OpenedShard, openIndexDirectory, within } from '../../src/search/opening/index-directory.ts';
+import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
+import { clearFolder } from '../building/build-lock.ts';
 import { completeShard, type MadeOfPassages } from '../building/complete-shard.ts';
-import { OutputFolder } from '../building/output-folder.ts';
-import { ShardVectors } from '../building/shard-vectors.ts';
+import { openShardVectors, type WrittenShardVectors } from '../building/shard-vectors.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
-import { readCheckedRows } from '../vectors/checked-rows.ts';
-import { checkNothingUnfinished } from './claim-update.ts';
+import { keptRows, readCheckedRows } from '../vectors/read-segments.ts';
+import { changeIndex } from './claim-update.ts';
 import { lastReading } from './last-reading.ts';
 import {
   type AddedShard,
@@ -31,21 +28,15 @@ import {
 const BLOCK_ROWS = 1_024;
 
 export interface CompactOptions {
-  /** Called with a description of each step. */
   readonly onStep: (step: string) => void;
   readonly signal?: AbortSignal;
 }
 
 export interface CompactSummary {
   readonly manifest: IndexManifest;
-  /** Shards that were rewritten. */
   readonly compacted: number;
   /** Deleted rows that are no longer in the index. */
   readonly dropped: number;
-}
-
-interface LiveRows {
-  has(row: number): boolean;
 }
 
 /**
@@ -53,35 +44,28 @@ interface LiveRows {
  * generation. Copies vectors and passages and makes the codes again. Keeps the old shards until the next change of the index,
  * for servers that have them open. A stopped compaction starts from the beginning.
  *
- * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED, BUILD_DIFFERS if there is an unfinished update, DISK_FULL,
- * OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files. An error leaves the index unchanged.
+ * @throws TrawlError as `changeIndex`; DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED. An error leaves the index unchanged.
  */
 export async function compactIndex(
   index: string,
   kernel: Kernel | undefined,
   { onStep, signal }: CompactOptions,
 ): Promise<CompactSummary> {
-  readIndexManifest(index);
-  const output = await OutputFolder.prepareChange(index);
-  // An unfinished update of another run stays in the folder.
-  let mayDiscard = false;
-  try {
-    const directory = openIndexDirectory(output.final);
+  return changeIndex(index, async (directory, output) => {
     const { manifest: before, liveRows, shards } = directory;
-    checkNothingUnfinished(output, directory);
-    mayDiscard = true;
     await removeLeftovers(directory.folder, before);
     if (liveRows === undefined) return { manifest: before, compacted: 0, dropped: 0 };
     // In a subfolder, because shards of a killed process in the folder itself would look like shards of jobs.
     const work = join(output.folder, 'compact');
-    await output.clear();
+    await clearFolder(output.folder);
     await mkdir(work);
     const added: AddedShard[] = [];
     const allShards: ShardEntry[] = [];
     for (const [i, shard] of shards.entries()) {
       const entry = before.shards[i]!;
-      const live: LiveRows = { has: (row) => liveRows.has(shard.firstRow + row) };
-      const rows = countLive(live, shard.manifest.rows);
+      const isLive = (row: number): boolean => liveRows.has(shard.firstRow + row);
+      let rows = 0;
+      for (let row = 0; row < shard.manifest.rows; row++) if (isLive(row)) rows++;
       if (rows === 0) continue;
       if (rows === shard.manifest.rows) {
         allShards.push(entry);
@@ -90,7 +74,7 @@ export async function compactIndex(
       const name = shardFolderName(nextShardNumber(before) + added.length);
       onStep(`${shard.folder}: ${rows} of ${shard.manifest.rows} rows`);
       const manifest = await copyShard(shard, join(work, name), {
-        live,
+        isLive,
         rows,
         bm25: before.bm25?.made,
         columns: before.columns ?? [],
@@ -106,16 +90,11 @@ export async function compactIndex(
     const { corpus } = before;
     const manifest = await publishGeneration(directory, work, { newShards: added, allShards, corpus, lastUpdate });
     return { manifest, compacted: added.length, dropped: before.rows - manifest.rows };
-  } catch (error) {
-    throw writeFailure(error, output.final);
-  } finally {
-    if (mayDiscard) await output.discard();
-    else output.release();
-  }
+  });
 }
 
 interface Copying extends MadeOfPassages {
-  readonly live: LiveRows;
+  readonly isLive: (row: number) => boolean;
   readonly rows: number;
 }
 
@@ -126,18 +105,19 @@ async function copyShard(from: OpenedShard, folder: string, copying: Copying): P
   const space = vectorSpace(from.manifest);
   const vectors = space && (await copyVectors(from, folder, space, copying));
   const files = corpus.files.map((file, i) => ({ ...file, passages: passages.byFile[i] ?? 0 }));
-  // Without `input`: the shard is no longer the whole of its part of the corpus.
+  // Without `input`, because the shard no longer has all of its part of the corpus.
   return completeShard(
     folder,
     { rows: copying.rows, space, vectors, passagesSha256: passages.sha256, corpus: { ...corpus, files } },
     copying,
   );
 }
+
 /** @returns the content hash and the number of live passages of each corpus file. The rows are in corpus order. */
 function copyPassages(
   { folder, manifest }: OpenedShard,
   path: string,
-  { live, signal }: Copying,
+  { isLive, signal }: Copying,
 ): { sha256: string; byFile: number[] } {
   const ends: number[] = [];
   for (const { passages } of manifest.corpus.files) ends.push((ends.at(-1) ?? 0) + passages);
@@ -151,7 +131,7 @@ function copyPassages(
       if (row % BLOCK_ROWS === 0) throwIfCancelled(signal);
       read.update(`${document}\n`);
       while (fileIndex < ends.length - 1 && row >= ends[fileIndex]!) fileIndex++;
-      if (!live.has(row)) continue;
+      if (!isLive(row)) continue;
       writer.append({ id, line, document });
       if (fileIndex < byFile.length) byFile[fileIndex]!++;
     }
@@ -176,29 +156,17 @@ async function copyVectors(
   from: OpenedShard,
   to: string,
   { dimension, metric }: VectorSpace,
-  { live, rows, kernel, signal }: Copying,
-): ReturnType<ShardVectors['finish']> {
-  const vectors = await ShardVectors.open(to, { rows, dimension, metric }, { kernel, signal });
+  { isLive, rows, kernel, signal }: Copying,
+): Promise<WrittenShardVectors> {
+  const vectors = await openShardVectors(to, { rows, dimension, metric }, { kernel, signal });
   try {
-    for await (const { first, count, values } of readCheckedRows(from, signal)) {
-      const kept = new Float32Array(count * dimension);
-      let length = 0;
-      for (let i = 0; i < count; i++) {
-        if (!live.has(first + i)) continue;
-        kept.set(values.subarray(i * dimension, (i + 1) * dimension), length);
-        length += dimension;
-      }
-      if (length > 0) await vectors.append(kept.subarray(0, length));
+    for await (const { first, values } of readCheckedRows(from, signal)) {
+      const kept = keptRows(values, dimension, (row) => isLive(first + row));
+      if (kept.length > 0) await vectors.append(kept);
     }
     return await vectors.finish(signal);
   } catch (error) {
     await vectors.abandon();
     throw error;
   }
-}
-
-function countLive(live: LiveRows, rows: number): number {
-  let count = 0;
-  for (let row = 0; row < rows; row++) if (live.has(row)) count++;
-  return count;
 }

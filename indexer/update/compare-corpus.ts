@@ -1,49 +1,37 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
-import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
+import { MAX_EXAMPLES } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
+import { writeFileDurably, writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import type { UpdateType } from '../../src/index/manifest/build-records.ts';
+import { CHANGES_FILE, ChangesRecord, readRecord, type UpdateType } from '../../src/index/manifest/build-records.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
-import type { OnProgress } from '../build-events.ts';
+import type { Build } from '../building/build.ts';
 import { makeFolder } from '../building/output-folder.ts';
 import { checkCorpusUnchanged, firstPositions } from '../building/store-passages.ts';
+import type { UpdateBuild } from './claim-update.ts';
 import { type BucketRecords, bucketCount, ContentBuckets, RECORD_BYTES } from './content-buckets.ts';
 
 /** Passages between two progress reports. Each report also checks the signal. */
 const REPORT_EVERY = 5_000;
 
-export interface CompareOptions {
-  readonly type: UpdateType;
-  readonly corpus: readonly string[];
-  readonly corpusOptions: CorpusOptions;
-  /** A folder for up to `comparisonBytes` of temporary files. Created, and removed at the end. */
-  readonly scratch: string;
-  readonly onProgress: OnProgress;
-  readonly signal?: AbortSignal;
-}
+const ADDED_FILE = 'added.bin';
+/** All deleted rows after the update. The count `removed` in `CHANGES_FILE` has only those that this update deletes. */
+const REMOVED_FILE = 'removed.bin';
 
-/** The changes that bring an index up to a corpus. */
-export interface Comparison {
-  /** Passages of the corpus that the index has. */
-  readonly kept: number;
-  /** Kept passages whose rows were deleted and become live again. */
-  readonly restored: number;
-  /** Live rows to be deleted. */
-  readonly deleted: number;
-  readonly passagesByFile: readonly number[];
-  readonly skippedLines: number;
-  readonly skippedExamples: readonly string[];
+/** The changes that bring an index up to a corpus. `ChangesRecord` documents the counts. */
+export interface Comparison extends Omit<ChangesRecord, 'added' | 'addedSha256' | 'removedSha256'> {
   /** Input positions of the passages that the index lacks. */
   readonly addedPositions: RowBitmap;
   /** All deleted rows after the update. */
   readonly deletedRows: RowBitmap;
 }
 
-/** Size of the temporary files of `compareCorpus`. */
 export function comparisonBytes(rows: number, positions: number): number {
   return (rows + positions) * RECORD_BYTES;
 }
@@ -53,18 +41,20 @@ export function comparisonBytes(rows: number, positions: number): number {
  * documents determine the embedded text. Repeated passages are counted: with three in the corpus and two in the index, one is
  * added. Prefers live rows to deleted ones and lower rows to higher ones, so the result depends only on index and corpus.
  *
+ * @param scratch a folder for up to `comparisonBytes` of temporary files. Created, and removed at the end.
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, CANCELLED; errors of reading the passage files.
  */
 export async function compareCorpus(
   directory: IndexDirectory,
   scan: CorpusScan,
-  options: CompareOptions,
+  build: UpdateBuild,
+  scratch: string,
 ): Promise<Comparison> {
-  const { type, scratch, onProgress } = options;
+  const { type, onProgress, signal } = build;
   const { rows } = directory.manifest;
   const total = rows + scan.positions;
   const report = (done: number): void => {
-    throwIfCancelled(options.signal);
+    throwIfCancelled(signal);
     onProgress({ stage: 'compare', passages: done, readShare: total === 0 ? 1 : done / total });
   };
   report(0);
@@ -77,19 +67,19 @@ export async function compareCorpus(
     await addRows(old, directory, report);
     const fresh = new ContentBuckets(scratch, 'corpus', buckets);
     open.push(fresh);
-    const read = await addCorpus(fresh, scan, options, (done) => report(rows + done));
+    const read = await addCorpus(fresh, scan, build, (done) => report(rows + done));
     const deletedRows = directory.liveRows?.complement() ?? new RowBitmap(rows);
     const addedPositions = new RowBitmap(scan.positions);
-    let [kept, restored, deleted] = [0, 0, 0];
+    let [kept, restored, removed] = [0, 0, 0];
     for (let bucket = 0; bucket < buckets; bucket++) {
       await setImmediate();
-      throwIfCancelled(options.signal);
+      throwIfCancelled(signal);
       const found = match(old.read(bucket), fresh.read(bucket), { type, deletedRows, addedPositions });
       kept += found.kept;
       restored += found.restored;
-      deleted += found.deleted;
+      removed += found.removed;
     }
-    return { kept, restored, deleted, ...read, addedPositions, deletedRows };
+    return { kept, restored, removed, ...read, addedPositions, deletedRows };
   } finally {
     for (const buckets of open) buckets.close();
     await rm(scratch, { recursive: true, force: true });
@@ -124,16 +114,14 @@ async function addRows(
 async function addCorpus(
   buckets: ContentBuckets,
   scan: CorpusScan,
-  { corpus, corpusOptions, signal }: CompareOptions,
+  { corpus }: Build,
   report: (done: number) => void,
 ): Promise<Pick<Comparison, 'passagesByFile' | 'skippedLines' | 'skippedExamples'>> {
   const bases = firstPositions(scan);
   const passagesByFile = scan.files.map(() => 0);
   const skippedExamples: string[] = [];
   let [read, skippedLines] = [0, 0];
-  const passages = openCorpus(corpus, {
-    ...corpusOptions,
-    signal,
+  const passages = corpus.with({
     part: { scan, first: 0, end: scan.positions },
     onSkipped: (_file, _line, message) => {
       skippedLines++;
@@ -156,7 +144,7 @@ function match(
   old: BucketRecords,
   fresh: BucketRecords,
   { type, deletedRows, addedPositions }: { type: UpdateType; deletedRows: RowBitmap; addedPositions: RowBitmap },
-): { kept: number; restored: number; deleted: number } {
+): Pick<Comparison, 'kept' | 'restored' | 'removed'> {
   // A linked list of rows for each content: live rows before deleted ones, lower rows first.
   const first = new Map<string, number>();
   const next = new Int32Array(old.count).fill(-1);
@@ -168,7 +156,7 @@ function match(
       first.set(content, record);
     }
   }
-  let [kept, restored, deleted] = [0, 0, 0];
+  let [kept, restored, removed] = [0, 0, 0];
   for (let record = 0; record < fresh.count; record++) {
     const content = fresh.content(record);
     const found = first.get(content) ?? -1;
@@ -183,14 +171,48 @@ function match(
     deletedRows.delete(row);
     restored++;
   }
-  if (type === 'append') return { kept, restored, deleted };
+  if (type === 'append') return { kept, restored, removed };
   for (const head of first.values()) {
     for (let record = head; record >= 0; record = next[record]!) {
       const row = old.number(record);
       if (deletedRows.has(row)) continue;
       deletedRows.add(row);
-      deleted++;
+      removed++;
     }
   }
-  return { kept, restored, deleted };
+  return { kept, restored, removed };
+}
+
+export async function saveChanges(folder: string, comparison: Comparison): Promise<void> {
+  const { addedPositions, deletedRows, ...counts } = comparison;
+  await writeFileDurably(join(folder, ADDED_FILE), addedPositions.bytes);
+  await writeFileDurably(join(folder, REMOVED_FILE), deletedRows.bytes);
+  const record: ChangesRecord = {
+    ...counts,
+    added: addedPositions.count(),
+    addedSha256: sha256Of(addedPositions.bytes),
+    removedSha256: sha256Of(deletedRows.bytes),
+  };
+  await writeJsonDurably(join(folder, CHANGES_FILE), record);
+}
+
+/** The saved comparison. Undefined if there is none, or if its files changed. */
+export function savedChanges(folder: string, rows: number, positions: number): Comparison | undefined {
+  const record = readRecord(ChangesRecord, join(folder, CHANGES_FILE)) ?? undefined;
+  if (record === undefined) return undefined;
+  const { added: _, addedSha256, removedSha256, ...counts } = record;
+  const addedPositions = readBitmap(join(folder, ADDED_FILE), positions, addedSha256);
+  const deletedRows = readBitmap(join(folder, REMOVED_FILE), rows, removedSha256);
+  if (addedPositions === undefined || deletedRows === undefined) return undefined;
+  return { ...counts, addedPositions, deletedRows };
+}
+
+function readBitmap(path: string, rows: number, sha256: string): RowBitmap | undefined {
+  if (!existsSync(path)) return undefined;
+  const bytes = readFileSync(path);
+  return bytes.length === Math.ceil(rows / 8) && sha256Of(bytes) === sha256 ? new RowBitmap(rows, bytes) : undefined;
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }

@@ -12,7 +12,6 @@ const BUCKET_RECORDS = 300_000;
 const MAX_BUCKETS = 256;
 const BUFFER_RECORDS = 2_000;
 
-/** The number of buckets for a number of records. */
 export function bucketCount(records: number): number {
   return Math.max(1, Math.min(MAX_BUCKETS, Math.ceil(records / BUCKET_RECORDS)));
 }
@@ -64,8 +63,15 @@ export class ContentBuckets {
   }
 
   /** The records of a bucket in the order they were added. */
-  read(bucket: number): BucketRecords {
-    return new BucketRecords(readFileSync(this.#paths[bucket]!));
+  read(bucket: number) {
+    const bytes = readFileSync(this.#paths[bucket]!);
+    return {
+      count: bytes.length / RECORD_BYTES,
+      /** The hash bytes of the document, which identify its content. */
+      content: (record: number): string =>
+        bytes.toString('latin1', record * RECORD_BYTES, record * RECORD_BYTES + HASH_BYTES),
+      number: (record: number): number => bytes.readDoubleLE(record * RECORD_BYTES + HASH_BYTES),
+    };
   }
 
   #flush(bucket: number): void {
@@ -75,23 +81,4 @@ export class ContentBuckets {
   }
 }
 
-export class BucketRecords {
-  readonly #bytes: Buffer;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
-
-  get count(): number {
-    return this.#bytes.length / RECORD_BYTES;
-  }
-
-  /** The hash bytes of the document: they identify its content (see `ContentBuckets`). */
-  content(record: number): string {
-    return this.#bytes.toString('latin1', record * RECORD_BYTES, record * RECORD_BYTES + HASH_BYTES);
-  }
-
-  number(record: number): number {
-    return this.#bytes.readDoubleLE(record * RECORD_BYTES + HASH_BYTES);
-  }
-}
+export type BucketRecords = ReturnType<ContentBuckets['read']>;

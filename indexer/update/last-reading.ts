@@ -7,11 +7,11 @@ import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 
 /**
  * How the corpus was read last: by an update, else by the build, which is recorded in the first shard. Null if neither is known:
- * the corpus came from a pipe, or a release that did not carry the record over deleted or compacted rows.
+ * the corpus came from a pipe.
  */
 export function lastReading(
-  { lastUpdate }: Pick<IndexManifest, 'lastUpdate'>,
-  firstShard: Pick<ShardManifest, 'input'> | undefined,
+  { lastUpdate }: IndexManifest,
+  firstShard: ShardManifest | undefined,
 ): ReadingRecord | null {
   return lastUpdate?.reading ?? firstShard?.input?.reading ?? null;
 }
@@ -23,4 +23,9 @@ export function recordedReading(folder: string, manifest: IndexManifest): Corpus
   if (reading === null) return {};
   const { format, tsvLayout, tsvIdType, skipBadLines } = reading;
   return { format: format ?? undefined, tsvLayout, tsvIdType, skipBadLines } as CorpusOptions;
+}
+
+/** Whether the index has exactly the corpus that its manifest names: not after an append or a removal of passages. */
+export function isOfOneCorpus({ lastUpdate, tombstones }: IndexManifest): boolean {
+  return lastUpdate === undefined ? tombstones === null : lastUpdate.kind === 'update';
 }

@@ -5,15 +5,14 @@ import { join } from 'node:path';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { syncFolder, writeFileDurably } from '../../src/base/system/durable-file.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import { shardFields } from '../../src/index/manifest/generation.ts';
-import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { type IndexManifest, shardFields } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { writeIndexManifest } from '../../src/index/manifest/write-manifest.ts';
 import { type IndexDirectory, openIndexDirectory, openShard } from '../../src/search/opening/index-directory.ts';
-import { removeAbandonedLexical } from '../lexical/abandoned-lexical.ts';
 import { isUnusedDeletedTexts, writeDeletedTexts } from '../lexical/deleted-texts.ts';
+import { removeAbandonedLexical } from '../lexical/lexical-records.ts';
 
 const SHARD_NAME = /^shard-(\d{5,})$/;
 const TOMBSTONES_NAME = /^tombstones-[0-9a-f]{32}\.bin(\.tmp)?$/;
@@ -28,7 +27,6 @@ export interface AddedShard {
 export type ShardEntry = Omit<IndexManifest['shards'][number], 'firstRow'>;
 
 export interface NextGeneration {
-  /** Shards to move into the index. */
   readonly newShards: readonly AddedShard[];
   /** Deleted rows among the existing rows; the rows of new shards are live. Default: none. */
   readonly deletedRows?: RowBitmap;
@@ -45,28 +43,6 @@ export function withNewRows(deletedRows: RowBitmap, newRows: number): RowBitmap 
   return longer;
 }
 
-function shardsOf(before: IndexManifest, { newShards, allShards }: NextGeneration): readonly ShardEntry[] {
-  const added = newShards.map(({ name, manifest: { rows, generation } }) => ({ path: name, rows, generation }));
-  return allShards ?? [...before.shards, ...added];
-}
-
-function nextManifest(before: IndexManifest, next: NextGeneration, deleted: RowBitmap): IndexManifest {
-  const { bm25 } = before;
-  const deletedCount = deleted.count();
-  const sha256 = createHash('sha256').update(deleted.bytes).digest('hex');
-  const fields = shardFields(shardsOf(before, next), deletedCount === 0 ? undefined : sha256);
-  const path = `tombstones-${fields.generation}.bin`;
-  return {
-    ...before,
-    ...fields,
-    corpus: next.corpus,
-    tombstones: deletedCount === 0 ? null : { path, bytes: deleted.bytes.length, sha256, rows: deletedCount },
-    ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
-    lastUpdate: next.lastUpdate,
-    writer: `trawl ${packageVersion}`,
-  };
-}
-
 /**
  * Publishes the next generation of an index: moves the new shards in, writes the bitmap of deleted rows to a new file, and
  * replaces the manifest by rename, which makes the change visible. Does not touch the files of the old generation, so a
@@ -77,22 +53,33 @@ function nextManifest(before: IndexManifest, next: NextGeneration, deleted: RowB
 export async function publishGeneration(
   { folder, manifest: before }: IndexDirectory,
   from: string,
-  next: NextGeneration,
+  { newShards, deletedRows, allShards, corpus, lastUpdate }: NextGeneration,
 ): Promise<IndexManifest> {
-  const rows = shardsOf(before, next).reduce((sum, shard) => sum + shard.rows, 0);
-  const deleted =
-    next.deletedRows === undefined ? new RowBitmap(rows) : withNewRows(next.deletedRows, rows - next.deletedRows.rows);
-  const manifest = nextManifest(before, next, deleted);
+  const added = newShards.map(({ name, manifest: { rows, generation } }) => ({ path: name, rows, generation }));
+  const shards = allShards ?? [...before.shards, ...added];
+  const rows = shards.reduce((sum, shard) => sum + shard.rows, 0);
+  const deleted = withNewRows(deletedRows ?? new RowBitmap(0), rows - (deletedRows?.rows ?? 0));
+  const deletedCount = deleted.count();
+  const sha256 = createHash('sha256').update(deleted.bytes).digest('hex');
+  const fields = shardFields(shards, deletedCount === 0 ? undefined : sha256);
+  const path = `tombstones-${fields.generation}.bin`;
+  const manifest: IndexManifest = {
+    ...before,
+    ...fields,
+    corpus,
+    tombstones: deletedCount === 0 ? null : { path, bytes: deleted.bytes.length, sha256, rows: deletedCount },
+    bm25: before.bm25 && { made: before.bm25.made, deleted: null },
+    lastUpdate,
+    writer: `trawl ${packageVersion}`,
+  };
   try {
-    if (manifest.tombstones !== null) {
-      await writeFileDurably(join(folder, manifest.tombstones.path), deleted.bytes);
-    }
-    for (const { name } of next.newShards) await rename(join(from, name), join(folder, name));
+    if (deletedCount > 0) await writeFileDurably(join(folder, path), deleted.bytes);
+    for (const { name } of newShards) await rename(join(from, name), join(folder, name));
     await writeDeletedTexts(folder, manifest, deleted);
     await syncFolder(folder);
     // Check the new shards before the manifest names them: with a damaged shard, the index could not be opened.
-    for (const { name } of next.newShards)
-      openShard(folder, manifest, manifest.shards.find(({ path }) => path === name)!);
+    for (const { name } of newShards)
+      openShard(folder, manifest, manifest.shards.find((shard) => shard.path === name)!);
     await writeIndexManifest(folder, manifest);
   } catch (error) {
     // The rename may have succeeded although the call failed, so read the manifest from the disk.
@@ -112,8 +99,8 @@ export async function moveShardsBack(folder: string, to: string, manifest: Index
 
 /**
  * Removes files of earlier generations: shards and bitmaps that the manifest does not name, and inverted indexes of a stopped
- * optimization. Called by the next change of the
- * index, not right after a change, because a process may still be opening the earlier generation.
+ * optimization. Called by the next change of the index, not right after a change, because a process may still be opening the
+ * earlier generation.
  */
 export async function removeLeftovers(folder: string, manifest: IndexManifest): Promise<void> {
   for (const name of unnamedShards(folder, manifest)) await rm(join(folder, name), { recursive: true, force: true });
@@ -126,7 +113,6 @@ export async function removeLeftovers(folder: string, manifest: IndexManifest): 
   await removeAbandonedLexical(folder, manifest);
 }
 
-/** The number of the next new shard. */
 export function nextShardNumber({ shards }: IndexManifest): number {
   const numbers = shards.map(({ path }) => Number(SHARD_NAME.exec(path)?.[1] ?? -1));
   return Math.max(shards.length - 1, ...numbers) + 1;

@@ -1,17 +1,13 @@
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
-import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { OutputFolder } from '../building/output-folder.ts';
-import { checkNothingUnfinished } from './claim-update.ts';
+import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
+import { changeIndex } from './claim-update.ts';
 import { lastReading } from './last-reading.ts';
 import { publishGeneration, removeLeftovers } from './publish-generation.ts';
 
-/** Ids between two checks of the signal. */
 const CHECK_EVERY = 1_000;
 const EXAMPLES = 10;
 
@@ -29,23 +25,14 @@ export interface RemoveSummary {
  * Deletes the rows with the given ids. Integer ids are given in decimal. Rows keep their numbers; only the manifest and the
  * bitmap of deleted rows are written.
  *
- * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process changes the index, BUILD_DIFFERS if there is an
- * unfinished update, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files. An error leaves the index
- * unchanged.
+ * @throws TrawlError as `changeIndex`; DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED. An error leaves the index unchanged.
  */
 export async function removePassages(
   index: string,
   ids: AsyncIterable<string> | Iterable<string>,
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<RemoveSummary> {
-  readIndexManifest(index);
-  const output = await OutputFolder.prepareChange(index);
-  // An unfinished update of another run stays in the folder.
-  let mayDiscard = false;
-  try {
-    const directory = openIndexDirectory(output.final);
-    checkNothingUnfinished(output, directory);
-    mayDiscard = true;
+  return changeIndex(index, async (directory, output) => {
     const { manifest: before, liveRows } = directory;
     const deletedRows = liveRows?.complement() ?? new RowBitmap(before.rows);
     const found = await markRows(directory, ids, deletedRows, signal);
@@ -55,24 +42,16 @@ export async function removePassages(
       await removeLeftovers(directory.folder, before);
       const paths = directory.passages.map(({ path }) => path);
       const duplicates = duplicateIds(paths, { exampleCount: 0, liveRows: deletedRows.complement(), signal });
+      const reading = lastReading(before, directory.shards[0]?.manifest);
       manifest = await publishGeneration(directory, output.folder, {
         newShards: [],
         deletedRows,
         corpus: { ...before.corpus, duplicateIds: duplicates.count },
-        lastUpdate: {
-          kind: 'remove',
-          before: before.generation,
-          reading: lastReading(before, directory.shards[0]?.manifest),
-        },
+        lastUpdate: { kind: 'remove', before: before.generation, reading },
       });
     }
     return { folder: output.final, manifest, ...found };
-  } catch (error) {
-    throw writeFailure(error, output.final);
-  } finally {
-    if (mayDiscard) await output.discard();
-    else output.release();
-  }
+  });
 }
 
 async function markRows(

@@ -1,7 +1,11 @@
 import { bug, TrawlError } from '../../src/base/errors.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
-import { compareProbes, describeSimilarities } from '../../src/encoder/identity/probe-vectors.ts';
-import { comparedFields, haveSameProbes } from '../../src/encoder/identity/same-model.ts';
+import {
+  comparedFields,
+  compareProbes,
+  describeSimilarities,
+  haveSameProbes,
+} from '../../src/encoder/identity/same-model.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { fieldsDiffer } from '../building/build-settings.ts';
 
@@ -15,23 +19,22 @@ export function encoderOfIndex(model: ModelIdentity | null, encoder: TextEncoder
   // An index without vectors needs no encoder.
   if (model === null) return undefined;
   if (encoder === undefined) throw bug('an index with vectors is updated without an encoder');
-  const differences = fieldsDiffer('', vectorSettings(model), vectorSettings(encoder.identity)).map((text) =>
-    text.trim(),
-  );
-  if (!haveSameProbes(model, encoder.identity) && differences.length === 0) {
-    const similarities = compareProbes(model.endpoint!.probes, encoder.identity.endpoint!.probes);
+  const { identity } = encoder;
+  const differences = fieldsDiffer('', vectorSettings(model), vectorSettings(identity));
+  if (!haveSameProbes(model, identity) && differences.length === 0) {
+    const similarities = compareProbes(model.endpoint!.probes, identity.endpoint!.probes);
     differences.push(`the vectors of the probes (similarities: ${describeSimilarities(similarities)})`);
   }
-  if (model.batchInvariant && !encoder.identity.batchInvariant) {
+  if (model.batchInvariant && !identity.batchInvariant) {
     differences.push('batchInvariant: true, now false (the index was embedded on a CPU)');
   }
   if (differences.length > 0) {
     throw new TrawlError(
       'MODEL_MISMATCH',
-      `The index was built with ${model.name}, but the encoder is ${encoder.identity.name}. They differ: ` +
+      `The index was built with ${model.name}, but the encoder is ${identity.name}. They differ: ` +
         `${differences.join('; ')}. All rows of an index must come from one encoder: leave out --model and its options, or ` +
         'build the index again.',
-      { details: { index: model.name, encoder: encoder.identity.name, differences } },
+      { details: { index: model.name, encoder: identity.name, differences } },
     );
   }
   return {
@@ -59,7 +62,6 @@ const OTHER_FIELDS: ReadonlySet<string> = new Set<keyof ModelIdentity>([
   'batchInvariant',
 ]);
 
-/** The fields of a model's identity that affect vectors. */
 function vectorSettings(model: ModelIdentity): object {
   return Object.fromEntries(Object.entries(comparedFields(model)).filter(([field]) => !OTHER_FIELDS.has(field)));
 }

@@ -1,29 +1,33 @@
+import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isSameJson } from '../../src/base/objects.ts';
+import { requireFreeBytes } from '../../src/base/system/free-bytes.ts';
+import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import type { UpdateType } from '../../src/index/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../../src/index/manifest/read-manifest.ts';
-import { type Duplicates, duplicateIds } from '../../src/index/passages/duplicate-ids.ts';
+import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import type { Duplicates } from '../../src/index/passages/duplicate-ids.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { Build, type BuildOptions, scanFiles, type WorkSummary } from '../building/build.ts';
-import { buildShards } from '../building/build-shards.ts';
-import { removeBuildRecords } from '../building/complete-shard.ts';
-import { checkedDuplicates, emptyCorpus } from '../building/join-shards.ts';
+import { type Build, type BuildOptions, resolveBuild, scanFiles, type WorkSummary } from '../building/build.ts';
+import { removeShardWorkingFiles } from '../building/build-lock.ts';
+import { corpusDiffers } from '../building/build-settings.ts';
+import { buildShards, cutPositions, shardCount } from '../building/build-shards.ts';
+import { PLAN_HINT } from '../building/expected-size.ts';
+import { emptyCorpus, repeatedIds } from '../building/join-shards.ts';
 import { keepOnFailure } from '../building/keep-on-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';
-import { isComplete, rowsOf } from '../building/planned-shard.ts';
-import { storePassages } from '../building/store-passages.ts';
-import { checkSpaceForPassages, checkSpaceForVectors, requireSpace } from '../expected-size.ts';
+import { type PlannedShard, totalRows } from '../building/planned-shard.ts';
+import { fileRecords } from '../building/store-passages.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { replaceLexical } from '../lexical/add-lexical.ts';
-import { checkNoBuild, claimUpdate } from './claim-update.ts';
-import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
-import { saveChanges, savedChanges } from './index-changes.ts';
-import { type PlannedUpdateShard, planShards } from './plan-shards.ts';
+import { checkNoBuild, claimUpdate, type UpdateBuild } from './claim-update.ts';
+import { type Comparison, compareCorpus, comparisonBytes, saveChanges, savedChanges } from './compare-corpus.ts';
+import { isOfOneCorpus, lastReading } from './last-reading.ts';
 import { type AddedShard, nextShardNumber, publishGeneration, withNewRows } from './publish-generation.ts';
 import { encoderOfIndex } from './update-encoder.ts';
-import { changesManifest, corpusRecord, holdsCorpus } from './updated-corpus.ts';
 
 /**
  * The options of a build, but `out` is an existing index. Its manifest determines metric, template, BM25 settings and
@@ -36,9 +40,6 @@ export interface UpdateOptions
   > {
   readonly type: UpdateType;
 }
-
-/** The build of the new shards. */
-type UpdateBuild = Build & Pick<UpdateOptions, 'type'>;
 
 export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
   readonly manifest: IndexManifest;
@@ -53,7 +54,6 @@ export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
   readonly restored: number;
   /** Passages that the index lacked; the update stored them as new rows. */
   readonly added: number;
-  /** Rows deleted by this update. */
   readonly removed: number;
   readonly duplicates: Duplicates;
 }
@@ -68,10 +68,8 @@ export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
  * files, of corpus, template and encoder.
  */
 export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary> {
-  const build: UpdateBuild = {
-    ...new Build(updateBuild(options, readIndexManifest(options.out))),
-    type: options.type,
-  };
+  const build = resolveUpdate(options, readIndexManifest(options.out));
+  const { type, reading, clock, signal } = build;
   const output = await OutputFolder.prepareChange(options.out);
   return keepOnFailure(output, async () => {
     checkNoBuild(output);
@@ -79,37 +77,35 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
     if (scan === undefined) throw pipedCorpus();
     // `OutputFolder.prepareChange` took the lock, so no other process changes the index from here on.
     const directory = openIndexDirectory(output.final);
+    const { manifest: before, passages } = directory;
     await claimUpdate(output, directory, scan, build);
     if (holdsCorpus(directory, scan, build)) {
       await output.discard();
-      return { ...nothingDone(directory), stageMs: build.clock.stop() };
+      return { ...nothingDone(directory), stageMs: clock.stop() };
     }
-    build.clock.start('compare');
+    clock.start('compare');
     const changes = await changesFor(output, directory, scan, build);
-    const places = planShards(changes.addedPositions, build.shardRows, (shard) =>
-      join(output.folder, shardFolderName(nextShardNumber(directory.manifest) + shard)),
+    const { kept, restored, removed, skippedExamples, addedPositions, deletedRows } = changes;
+    const places = planShards(addedPositions, build.shardRows, (shard) =>
+      join(output.folder, shardFolderName(nextShardNumber(before) + shard)),
     );
-    const added = rowsOf(places);
-    if (changes.kept + added === 0) throw emptyCorpus();
-    const unfinished = places.filter((place) => !isComplete(place));
-    const rowsDone = added - rowsOf(unfinished);
-    await checkSpaceForPassages(output, build, scan, unfinished, rowsOf(unfinished));
-    const corpusFiles = await storePassages(build, unfinished, scan, changes.addedPositions);
-    const duplicates = duplicatesAfter(directory, changes, places, build);
-    await checkSpaceForVectors(output, build, unfinished);
-    // `firstRow` selects rows of vector files, which an update does not read.
-    const shards = unfinished.map((place) => ({ ...place, firstRow: 0 }));
-    const { tokens, resumedRows } = await buildShards(build, shards, {
-      corpusFiles,
-      rows: added,
-      rowsDone,
-      shards: places.length,
+    const added = totalRows(places);
+    if (kept + added === 0) throw emptyCorpus();
+    let duplicates!: Duplicates;
+    const plan = { scan, places, shards: places.length, only: addedPositions };
+    const { tokens, resumedRows } = await buildShards(build, output, plan, () => {
+      const files = [...passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))];
+      const liveRows = withNewRows(deletedRows, added).complement();
+      duplicates = repeatedIds(files, build.uniqueIds, { liveRows, signal });
     });
-    build.clock.start('finish');
     build.onProgress({ stage: 'finish', passages: added, totalPassages: added });
-    const { manifest, changed } = await publish(output, directory, { scan, changes, places, duplicates }, build);
+    const newShards = await addedShards(places, before, build);
+    const corpus = corpusRecord(before, scan, changes, { type, newShards, duplicateIds: duplicates.count });
+    const changed = added + restored + removed > 0;
+    const next = { newShards, deletedRows, corpus, lastUpdate: { kind: type, before: before.generation, reading } };
+    const isRecorded = type === 'append' || (wasUpdated(before) && isSameJson(before.corpus, corpus));
+    const manifest = changed || !isRecorded ? await publishGeneration(directory, output.folder, next) : before;
     await output.discard();
-    const { kept, restored, deleted: removed, skippedExamples } = changes;
     return {
       folder: output.final,
       manifest,
@@ -122,28 +118,27 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
       tokens,
       resumedRows,
       skippedExamples,
-      stageMs: build.clock.stop(),
+      stageMs: clock.stop(),
     };
   });
 }
 
 /**
- * The options for building the new shards.
+ * The build of the new shards.
  *
  * @throws TrawlError MODEL_MISMATCH.
  */
-export function updateBuild(
-  options: UpdateOptions,
-  { model, metric, corpus, bm25, columns }: IndexManifest,
-): BuildOptions {
-  return {
+export function resolveUpdate(options: UpdateOptions, manifest: IndexManifest): UpdateBuild {
+  const { model, metric, corpus, bm25, columns } = manifest;
+  const build = resolveBuild({
     ...options,
     encoder: encoderOfIndex(model, options.encoder),
     metric: metric ?? undefined,
     bm25: bm25?.made,
     columns,
     passageTemplate: corpus.passageTemplate,
-  };
+  });
+  return { ...build, type: options.type };
 }
 
 export function pipedCorpus(): TrawlError {
@@ -169,6 +164,46 @@ function nothingDone({ folder, manifest }: IndexDirectory): Omit<UpdateSummary, 
   };
 }
 
+/** Whether the index has exactly this corpus according to its manifest, so that no passages need to be compared. */
+function holdsCorpus(
+  { manifest, shards }: IndexDirectory,
+  scan: CorpusScan,
+  { type, reading, uniqueIds }: UpdateBuild,
+): boolean {
+  const { corpus } = manifest;
+  return (
+    type === 'update' &&
+    !(uniqueIds && corpus.duplicateIds > 0) &&
+    isOfOneCorpus(manifest) &&
+    isSameJson(lastReading(manifest, shards[0]?.manifest), reading) &&
+    corpusDiffers(corpus.files, fileRecords(scan)).length === 0
+  );
+}
+
+/** A new shard: the part of the corpus from its first to its last new passage, and the number of new passages. */
+type UpdateShard = PlannedShard & { readonly rows: number };
+
+/** Distributes the new passages evenly over the smallest number of shards with at most `shardRows` rows. */
+export function planShards(
+  added: RowBitmap,
+  shardRows: number,
+  folderOf: (shard: number) => string,
+): readonly UpdateShard[] {
+  const size = added.count();
+  if (size === 0) return [];
+  const cuts = cutPositions(size, shardCount(size, shardRows));
+  const places: UpdateShard[] = [];
+  let [passage, begin] = [0, 0];
+  for (const position of added) {
+    const { first, end } = cuts[places.length]!;
+    if (passage === first) begin = position;
+    if (++passage < end) continue;
+    const index = places.length;
+    places.push({ index, folder: folderOf(index), first: begin, end: position + 1, rows: end - first });
+  }
+  return places;
+}
+
 /** Compares index and corpus and saves the result, or returns the saved result of an earlier run of the same update. */
 async function changesFor(
   output: OutputFolder,
@@ -180,60 +215,53 @@ async function changesFor(
   if (saved !== undefined) return saved;
   const scratch = join(output.folder, 'compare');
   const bytes = comparisonBytes(directory.manifest.rows, scan.positions);
-  await requireSpace(output, [{ folder: scratch }], bytes, 'the files of the comparison with the corpus');
-  const changes = await compareCorpus(directory, scan, { ...build, scratch });
+  // What a killed process left.
+  await rm(scratch, { recursive: true, force: true });
+  const what = 'the files of the comparison with the corpus';
+  await requireFreeBytes({ path: output.final, disk: output.folder, bytes, what, hint: PLAN_HINT });
+  const changes = await compareCorpus(directory, scan, build, scratch);
   await saveChanges(output.folder, changes);
   return changes;
 }
 
-/** The repeated ids of the updated index. @throws TrawlError CORPUS_DUPLICATE_ID with `uniqueIds`. */
-function duplicatesAfter(
-  { passages }: IndexDirectory,
-  { deletedRows }: Comparison,
-  places: readonly PlannedUpdateShard[],
-  { uniqueIds, signal }: Build,
-): Duplicates {
-  const files = [...passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))];
-  const liveRows = withNewRows(deletedRows, rowsOf(places)).complement();
-  return uniqueIds ? checkedDuplicates(files, { liveRows, signal }) : duplicateIds(files, { liveRows, signal });
-}
-
-interface Updated {
-  readonly scan: CorpusScan;
-  readonly changes: Comparison;
-  readonly places: readonly PlannedUpdateShard[];
-  readonly duplicates: Duplicates;
-}
-
-/** Moves the new shards into the index and replaces its manifest, if anything changed. */
-async function publish(
-  output: OutputFolder,
-  directory: IndexDirectory,
-  { scan, changes, places, duplicates }: Updated,
-  { type, reading, kernel, signal }: UpdateBuild,
-): Promise<{ manifest: IndexManifest; changed: boolean }> {
-  const before = directory.manifest;
-  // A process killed right after it completed a shard leaves its build records.
-  for (const { folder } of places) await removeBuildRecords(folder);
-  const newShards: AddedShard[] = [];
+/** The new shards, with the inverted indexes that the index has now. */
+async function addedShards(
+  places: readonly UpdateShard[],
+  { bm25 }: IndexManifest,
+  { kernel, signal }: Build,
+): Promise<AddedShard[]> {
+  const shards: AddedShard[] = [];
   for (const { folder } of places) {
-    const manifest = readShardManifest(folder);
-    newShards.push({
-      name: basename(folder),
-      // The inverted indexes of the index may have other settings than when an earlier run of this update completed the shard.
-      manifest:
-        before.bm25 === undefined
-          ? manifest
-          : await replaceLexical({ folder, manifest }, before.bm25.made, kernel, { signal }),
-    });
+    removeShardWorkingFiles(folder);
+    const shard = { folder, manifest: readShardManifest(folder) };
+    // The settings of the inverted indexes may have changed since an earlier run of this update completed the shard.
+    const manifest = bm25 === undefined ? shard.manifest : await replaceLexical(shard, bm25.made, kernel, { signal });
+    shards.push({ name: basename(folder), manifest });
   }
-  const next = {
-    newShards,
-    deletedRows: changes.deletedRows,
-    corpus: corpusRecord(before, scan, changes, { type, newShards, duplicateIds: duplicates.count }),
-    lastUpdate: { kind: type, before: before.generation, reading },
+  return shards;
+}
+
+/** Whether the last change was a build or an update. After an append or a deletion, the manifest names no corpus that the index has. */
+function wasUpdated({ lastUpdate }: IndexManifest): boolean {
+  return lastUpdate === undefined || lastUpdate.kind === 'update';
+}
+
+function corpusRecord(
+  { corpus: before }: IndexManifest,
+  scan: CorpusScan,
+  changes: Comparison,
+  { type, newShards, duplicateIds }: { type: UpdateType; newShards: readonly AddedShard[]; duplicateIds: number },
+): CorpusRecord {
+  const files = fileRecords(scan).map((file, i) => ({ ...file, passages: changes.passagesByFile[i] ?? 0 }));
+  const isKnown = (file: (typeof files)[number]): boolean => before.files.some((known) => isSameJson(known, file));
+  return {
+    files: type === 'update' ? files : [...before.files, ...files.filter((file) => !isKnown(file))],
+    skippedLines: changes.skippedLines + (type === 'update' ? 0 : before.skippedLines),
+    duplicateIds,
+    truncatedPassages: newShards.reduce(
+      (sum, { manifest }) => sum + manifest.corpus.truncatedPassages,
+      before.truncatedPassages,
+    ),
+    passageTemplate: before.passageTemplate,
   };
-  const changed = places.length > 0 || changes.restored + changes.deleted > 0;
-  if (!changed && !changesManifest(before, next)) return { manifest: before, changed };
-  return { manifest: await publishGeneration(directory, output.folder, next), changed };
 }

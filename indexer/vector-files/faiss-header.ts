@@ -1,6 +1,10 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { decodeFlatHeader, FAISS_HEADER_BYTES } from '../../src/engine/vectors/faiss-format.ts';
-import { decodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../src/engine/vectors/faiss-fp16-format.ts';
+import {
+  decodeFlatHeader,
+  decodeFp16Header,
+  FAISS_FP16_HEADER_BYTES,
+  FAISS_HEADER_BYTES,
+} from '../../src/engine/vectors/faiss-format.ts';
 import { type HeaderFacts, readPart, rowsBehindHeader } from './file-run.ts';
 import type { VectorFile, VectorFileFormat } from './vector-file-set.ts';
 

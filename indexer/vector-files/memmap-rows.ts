@@ -1,3 +1,4 @@
+import { DTYPE_BYTES } from '../../src/engine/vectors/vector-segments.ts';
 import { invalid } from './file-run.ts';
 import type { VectorFileFormat } from './vector-file-set.ts';
 
@@ -11,7 +12,7 @@ export const memmap: VectorFileFormat = {
     const { path } = files[0]!;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     if (bytes === 0) throw invalid(path, 'is empty');
-    const rowBytes = dimension * (dtype === 'float16' ? 2 : 4);
+    const rowBytes = dimension * DTYPE_BYTES[dtype];
     if (bytes % rowBytes !== 0) {
       throw invalid(
         path,

@@ -45,13 +45,13 @@ function readNpyHeader(file: VectorFile): HeaderFacts {
     throw invalid(file.path, `its .npy header should have ${length} bytes, but the file has ${file.bytes}`);
   }
   const text = new TextDecoder(version === 3 ? 'utf-8' : 'latin1').decode(readPart(file, length, begin));
-  return { offset: begin + length, ...shapeOf(file.path, text) };
+  return { offset: begin + length, ...matrixShape(file.path, text) };
 }
 
-function shapeOf(path: string, header: string): Pick<HeaderFacts, 'rows' | 'dimension' | 'dtype'> {
-  const descr = only(header, /'descr':\s*('[^']*'|\[)/g);
-  const order = only(header, /'fortran_order':\s*(True|False)\b/g);
-  const shape = only(header, /'shape':\s*\(([^)]*)\)/g);
+function matrixShape(path: string, header: string): Pick<HeaderFacts, 'rows' | 'dimension' | 'dtype'> {
+  const descr = onlyMatch(header, /'descr':\s*('[^']*'|\[)/g);
+  const order = onlyMatch(header, /'fortran_order':\s*(True|False)\b/g);
+  const shape = onlyMatch(header, /'shape':\s*\(([^)]*)\)/g);
   if (descr === undefined || order === undefined || shape === undefined) {
     throw invalid(path, 'the .npy header must have descr, fortran_order and shape once each');
   }
@@ -70,7 +70,7 @@ function shapeOf(path: string, header: string): Pick<HeaderFacts, 'rows' | 'dime
 }
 
 /** The first group of the only match; undefined if there are none or several. */
-function only(text: string, expression: RegExp): string | undefined {
+function onlyMatch(text: string, expression: RegExp): string | undefined {
   const found = [...text.matchAll(expression)];
   return found.length === 1 ? found[0]![1] : undefined;
 }

@@ -1,8 +1,9 @@
-import { bug } from '../../src/base/errors.ts';
+import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { bug, TrawlError } from '../../src/base/errors.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { faiss } from './faiss-header.ts';
 import { invalid, readPart } from './file-run.ts';
-import { listVectorFiles } from './list-vector-files.ts';
 import { memmap } from './memmap-rows.ts';
 import { npy } from './npy-header.ts';
 import { pickle } from './pickled-arrays.ts';
@@ -22,22 +23,17 @@ export interface OpenVectorFilesOptions {
   readonly format?: string;
 }
 
-interface OpenedPart extends VectorPart {
-  readonly format: string;
-}
+type OpenedPart = VectorPart & { readonly format: string };
 
 /**
  * Opens vector files, in the order of their rows. Reads only headers. Detects the format from the first bytes; a file of
  * unknown format is treated as raw values without a header (`memmap`).
  *
- * @param paths files, folders and patterns (`listVectorFiles`).
+ * @param paths files, folders and patterns, as for `listVectorFiles`.
  * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID or VECTORS_UNSUPPORTED, and the errors of `readPickledArrays`.
  */
 export function openVectorFiles(paths: readonly string[], options: OpenVectorFilesOptions): VectorFileSet {
-  const files = listVectorFiles(
-    paths,
-    FORMATS.flatMap(({ endings }) => endings),
-  );
+  const files = listVectorFiles(paths);
   const parts: OpenedPart[] = [];
   for (let at = 0; at < files.length; at = parts.at(-1)!.next) parts.push(readFrom(files, at, options));
   const [first, ...others] = parts as [OpenedPart, ...OpenedPart[]];
@@ -62,12 +58,12 @@ function readFrom(
   at: number,
   { format: name, dimension, dtype = 'float32' }: OpenVectorFilesOptions,
 ): OpenedPart {
-  const format = name === undefined ? formatOf(files[at]!) : FORMATS.find((each) => each.name === name);
+  const format = name === undefined ? recognisedFormat(files[at]!) : FORMATS.find((each) => each.name === name);
   if (format === undefined) throw bug(`no vector format is named ${name}`);
   return { format: format.name, ...format.open(files, at, { dimension, dtype }) };
 }
 
-function formatOf(file: VectorFile): VectorFileFormat {
+function recognisedFormat(file: VectorFile): VectorFileFormat {
   const head = readPart(file, 8);
   return FORMATS.find((format) => format.recognises(head, file.path)) ?? memmap;
 }
@@ -80,4 +76,68 @@ function checkCompatible(file: VectorFile, first: VectorPart, other: VectorPart)
   ].filter((difference) => difference !== '');
   if (differences.length > 0)
     throw invalid(file.path, `it does not match the files before it: ${differences.join('; ')}`);
+}
+
+const PIECE = /^part[_-]/;
+
+/**
+ * Lists vector files in the order of their rows. A folder stands for its pieces (`part_aa`, `part_ab`, …) or, if it has none,
+ * for its files with a known suffix; a name with `*` or `?` for the files that match. Those are sorted by name, numbers by
+ * value (`emb_2` before `emb_10`). Explicitly named files keep their order.
+ *
+ * @throws TrawlError VECTORS_NOT_FOUND.
+ */
+function listVectorFiles(paths: readonly string[]): VectorFile[] {
+  const files = paths.flatMap(expand).map(fileAt);
+  if (files.length === 0) throw notFound('no file was named');
+  const twice = files.find(({ path }, i) => files.findIndex((other) => other.path === path) !== i);
+  if (twice !== undefined) throw notFound(`${twice.path} is named twice`);
+  return files;
+}
+
+function expand(path: string): string[] {
+  const full = resolve(path);
+  if (existsSync(full)) return statSync(full).isDirectory() ? filesOfFolder(full) : [full];
+  const pattern = basename(full);
+  if (!/[*?]/.test(pattern)) throw notFound(`${full} does not exist`);
+  const folder = dirname(full);
+  const expression = new RegExp(
+    `^${[...pattern].map((c) => (c === '*' ? '.*' : c === '?' ? '.' : c.replace(/[\\^$+.()|[\]{}]/, '\\$&'))).join('')}$`,
+  );
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => expression.test(name)) : [];
+  if (names.length === 0) throw notFound(`no file matches ${full}`);
+  return inOrder(folder, names);
+}
+
+function filesOfFolder(folder: string): string[] {
+  const endings = FORMATS.flatMap((format) => format.endings);
+  const names = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'))
+    .map(({ name }) => name);
+  const pieces = names.filter((name) => PIECE.test(name));
+  const found = pieces.length > 0 ? pieces : names.filter((name) => endings.some((ending) => name.endsWith(ending)));
+  if (found.length === 0) throw notFound(`${folder} has no vector files (part_*, ${endings.join(', ')})`);
+  return inOrder(folder, found);
+}
+
+function inOrder(folder: string, names: readonly string[]): string[] {
+  const byNumber = new Intl.Collator('en', { numeric: true });
+  return names.toSorted((a, b) => byNumber.compare(a, b) || (a < b ? -1 : 1)).map((name) => join(folder, name));
+}
+
+function fileAt(path: string): VectorFile {
+  let stats: Stats;
+  try {
+    stats = statSync(path);
+  } catch (cause) {
+    throw notFound(`cannot read ${path}: ${(cause as Error).message}`);
+  }
+  if (!stats.isFile()) {
+    throw notFound(`${path} is not a regular file; vectors are read in place, so a pipe cannot be used`);
+  }
+  return { path, bytes: stats.size, modifiedMs: stats.mtimeMs };
+}
+
+function notFound(reason: string): TrawlError {
+  return new TrawlError('VECTORS_NOT_FOUND', `Vector files: ${reason}. Name the files in the order of their rows.`);
 }

@@ -3,7 +3,6 @@ import { TrawlError } from '../../src/base/errors.ts';
 
 const WINDOW_BYTES = 256 * 1024;
 
-/** A byte range of the file. */
 export interface ByteRange {
   readonly offset: number;
   readonly length: number;
@@ -12,7 +11,6 @@ export interface ByteRange {
 /** Reads a pickle sequentially through a small buffer. `skip` passes over bytes without reading them. */
 export class PickleBytes {
   readonly path: string;
-  /** Size of the file in bytes. */
   readonly size: number;
   readonly #file: number;
   readonly #window: Buffer;
@@ -102,7 +100,6 @@ export class PickleBytes {
     return { offset, length };
   }
 
-  /** An error with the path and the current position. */
   invalid(reason: string): TrawlError {
     return new TrawlError(
       'PICKLE_INVALID',

@@ -1,7 +1,7 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import { DTYPE_BYTES, type VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { unpickle } from './pickle-machine.ts';
-import { describe, NumpyArray, PickleSequence, type PickleValue } from './pickle-values.ts';
+import { describe, isKind, type NumpyArray, type PickleValue } from './pickled-numpy.ts';
 import type { VectorFileFormat } from './vector-file-set.ts';
 
 /** Arrays in pickles of RAG-R1 and R1-Searcher, or, with ids, of tevatron. */
@@ -19,7 +19,7 @@ export const pickle: VectorFileFormat = {
       dimension,
       dtype,
       segments: arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => ({ path, offset, bytes, dtype })),
-      ids: ids ?? undefined,
+      ids,
       next: at + 1,
     };
   },
@@ -39,10 +39,8 @@ interface PickledArray {
 export interface PickledArrays {
   /** All have the same dimension and dtype. */
   readonly arrays: readonly PickledArray[];
-  /** Ids by row, integers in decimal; null if the pickle has no ids. */
-  readonly ids: readonly string[] | null;
-  /** Bytes after the first object, if more was appended. Python's `pickle.load` does not read them either. */
-  readonly trailingBytes: number;
+  /** Ids by row, integers in decimal, if the pickle has ids. */
+  readonly ids?: readonly string[];
 }
 
 const DTYPES: Readonly<Record<string, VectorDtype>> = { f4: 'float32', f2: 'float16' };
@@ -51,7 +49,7 @@ const OTHER_DTYPES: Readonly<Record<string, string>> = { f8: 'float64', i8: 'int
 /**
  * Finds the values of the arrays in a pickle, so that they can be used in place. Supports an array (RAG-R1 and R1-Searcher:
  * `split_0.pickle`), a list or tuple of arrays or rows, and `(array, ids)` (tevatron). A one-dimensional array is a row.
- * Neither executes code from the pickle nor reads the values.
+ * Neither executes code from the pickle nor reads the values. As Python's `pickle.load`, reads the first object of the file alone.
  *
  * @throws TrawlError PICKLE_UNSAFE if the pickle names a function or class that numpy's arrays do not need; PICKLE_INVALID if
  * it is damaged, or if the values cannot be used in place (other types, big-endian, column-major, protocol 2);
@@ -59,34 +57,28 @@ const OTHER_DTYPES: Readonly<Record<string, string>> = { f8: 'float64', i8: 'int
  * @internal Exported for tests.
  */
 export function readPickledArrays(path: string): PickledArrays {
-  const { value, trailingBytes } = unpickle(path);
-  const { arrays, ids } = partsOf(path, value);
+  const { arrays, ids } = arraysAndIds(path, unpickle(path));
   const located = arrays.map((array) => locate(path, array));
   checkCompatible(path, located);
-  const names = ids === null ? null : ids.map((id) => idText(path, id));
+  const names = ids?.map((id) => idText(path, id));
   const rows = located.reduce((sum, array) => sum + array.rows, 0);
-  if (names !== null && names.length !== rows) {
+  if (names !== undefined && names.length !== rows) {
     throw invalid(path, `it has ${names.length} ids for ${rows} rows`, REWRITE);
   }
-  return { arrays: located, ids: names, trailingBytes };
+  return { arrays: located, ids: names };
 }
 
-function partsOf(path: string, value: PickleValue): { arrays: NumpyArray[]; ids: readonly PickleValue[] | null } {
-  if (value instanceof NumpyArray) return { arrays: [value], ids: null };
-  if (!(value instanceof PickleSequence)) throw otherContent(path, describe(value));
+function arraysAndIds(path: string, value: PickleValue): { arrays: NumpyArray[]; ids?: readonly PickleValue[] } {
+  if (isKind(value, 'array')) return { arrays: [value] };
+  if (!isKind(value, 'tuple', 'list')) throw otherContent(path, describe(value));
   const [first, second] = value.items;
-  if (first instanceof NumpyArray && second instanceof PickleSequence && value.items.length === 2) {
+  if (isKind(first, 'array') && isKind(second, 'tuple', 'list') && value.items.length === 2) {
     return { arrays: [first], ids: second.items };
   }
-  const arrays = value.items.filter((item) => item instanceof NumpyArray);
-  if (arrays.length === 0 || arrays.length < value.items.length) {
-    const other = value.items.find((item) => !(item instanceof NumpyArray));
-    throw otherContent(
-      path,
-      `${describe(value)} with ${value.items.length === 0 ? 'no array' : describe(other)} in it`,
-    );
-  }
-  return { arrays, ids: null };
+  const arrays = value.items.filter((item) => isKind(item, 'array'));
+  if (arrays.length > 0 && arrays.length === value.items.length) return { arrays };
+  const other = value.items.find((item) => !isKind(item, 'array'));
+  throw otherContent(path, `${describe(value)} with ${value.items.length === 0 ? 'no array' : describe(other)} in it`);
 }
 
 function locate(path: string, { content }: NumpyArray): PickledArray {
@@ -98,8 +90,9 @@ function locate(path: string, { content }: NumpyArray): PickledArray {
     const name = OTHER_DTYPES[code] ?? JSON.stringify(code);
     throw invalid(path, `its values are ${name}; expected float32 or float16`, asFloat32(path));
   }
-  if (order !== '<')
+  if (order !== '<') {
     throw invalid(path, `its values are not little-endian (byte order ${order ?? 'missing'})`, asFloat32(path));
+  }
   if (shape.length < 1 || shape.length > 2) {
     throw invalid(path, `it has an array with ${shape.length} dimensions; expected 2`, 'Save the vectors as a matrix.');
   }
@@ -109,12 +102,9 @@ function locate(path: string, { content }: NumpyArray): PickledArray {
   if (isFortran && rows > 1 && dimension > 1) {
     throw invalid(path, 'its array is column-major (Fortran order)', asFloat32(path));
   }
-  if (data.type === 'text') {
-    throw invalid(
-      path,
-      'its values are encoded as text (pickle protocol 2) and cannot be used in place',
-      asFloat32(path),
-    );
+  if (data.kind === 'text') {
+    const found = 'its values are encoded as text (pickle protocol 2) and cannot be used in place';
+    throw invalid(path, found, asFloat32(path));
   }
   // BigInt, because the product of a damaged shape can exceed 2^53.
   if (BigInt(rows) * BigInt(dimension) * BigInt(DTYPE_BYTES[dtype]) !== BigInt(data.range.length)) {

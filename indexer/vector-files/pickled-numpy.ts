@@ -1,15 +1,68 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import type { PickleBytes } from './pickle-bytes.ts';
-import {
-  describe,
-  NumpyArray,
-  type NumpyContent,
-  NumpyDtype,
-  PickleBlob,
-  PickleGlobal,
-  PickleSequence,
-  type PickleValue,
-} from './pickle-values.ts';
+import type { ByteRange, PickleBytes } from './pickle-bytes.ts';
+
+/** A value in a pickle. The pickle cannot create objects of other classes. */
+export type PickleValue = null | boolean | number | bigint | string | PickleObject;
+
+type PickleObject =
+  | { readonly kind: 'tuple'; readonly items: PickleValue[] }
+  /** Items may be appended after the list was pushed. */
+  | { readonly kind: 'list'; readonly items: PickleValue[] }
+  /** Its content is not kept. */
+  | { readonly kind: 'dictionary' }
+  | PickleBlob
+  /** The name of an allowed function or class. */
+  | { readonly kind: 'global'; readonly name: string }
+  | NumpyDtype
+  | NumpyArray;
+
+/**
+ * Bytes in the file that are not read. `text`: a text too long to be read, or a byte string encoded as text (protocol 2),
+ * which cannot be used in place.
+ */
+type PickleBlob =
+  | { readonly kind: 'bytes'; readonly range: ByteRange }
+  | { readonly kind: 'text'; readonly range: ByteRange };
+
+interface NumpyDtype {
+  readonly kind: 'dtype';
+  /** Argument of numpy's constructor, such as `f4`. */
+  readonly code: string;
+  /** `<` little-endian, `>` big-endian; undefined until BUILD sets it. */
+  order: string | undefined;
+}
+
+export interface NumpyArray {
+  readonly kind: 'array';
+  /** Undefined until BUILD sets it. */
+  content: NumpyContent | undefined;
+}
+
+interface NumpyContent {
+  readonly shape: readonly number[];
+  readonly dtype: NumpyDtype;
+  readonly isFortran: boolean;
+  readonly data: PickleBlob;
+}
+
+export function isKind<Kind extends PickleObject['kind']>(
+  value: PickleValue | undefined,
+  ...kinds: readonly Kind[]
+): value is Extract<PickleObject, { readonly kind: Kind }> {
+  return typeof value === 'object' && value !== null && (kinds as readonly string[]).includes(value.kind);
+}
+
+/** Describes a value in error messages, without its content. */
+export function describe(value: PickleValue | undefined): string {
+  if (value === undefined || value === null) return 'nothing';
+  if (isKind(value, 'tuple', 'list')) return `a ${value.kind} of ${value.items.length}`;
+  if (isKind(value, 'global')) return value.name;
+  if (isKind(value, 'bytes', 'text')) return value.kind;
+  if (isKind(value, 'array')) return 'an array';
+  if (typeof value === 'object') return `a ${value.kind}`;
+  if (typeof value === 'string') return 'a text';
+  return typeof value === 'boolean' ? 'a boolean' : 'a number';
+}
 
 type Call = (args: readonly PickleValue[], bytes: PickleBytes) => PickleValue;
 
@@ -30,8 +83,8 @@ const ALLOWED: Readonly<Record<string, Call | null>> = {
 };
 
 /** @throws TrawlError PICKLE_UNSAFE for a name that numpy's arrays do not need. */
-export function allowedGlobal(name: string, bytes: PickleBytes): PickleGlobal {
-  if (Object.hasOwn(ALLOWED, name)) return new PickleGlobal(name);
+export function allowedGlobal(name: string, bytes: PickleBytes): PickleValue {
+  if (Object.hasOwn(ALLOWED, name)) return { kind: 'global', name };
   throw unsafe(bytes, `it names ${JSON.stringify(name)}`);
 }
 
@@ -45,62 +98,58 @@ export function unsafe({ path, position }: PickleBytes, what: string): TrawlErro
 
 /** REDUCE: calls an allowed function. */
 export function reduce(callee: PickleValue, args: PickleValue, bytes: PickleBytes): PickleValue {
-  const call = callee instanceof PickleGlobal ? ALLOWED[callee.name] : undefined;
-  if (call === undefined || call === null) throw unsafe(bytes, `it calls ${describe(callee)}`);
-  if (!(args instanceof PickleSequence) || args.type !== 'tuple') {
-    throw bytes.invalid('the arguments of a call are not a tuple');
-  }
+  const call = isKind(callee, 'global') ? ALLOWED[callee.name] : undefined;
+  if (call == null) throw unsafe(bytes, `it calls ${describe(callee)}`);
+  if (!isKind(args, 'tuple')) throw bytes.invalid('the arguments of a call are not a tuple');
   return call(args.items, bytes);
 }
 
 /** BUILD: sets the state of a dtype or an array (`__setstate__`). */
 export function build(target: PickleValue, state: PickleValue, bytes: PickleBytes): void {
-  if (!(state instanceof PickleSequence) || state.type !== 'tuple') throw bytes.invalid('a state is not a tuple');
-  if (target instanceof NumpyDtype) {
+  if (!isKind(state, 'tuple')) throw bytes.invalid('a state is not a tuple');
+  if (isKind(target, 'dtype')) {
     const [version, order, subarray, names, fields] = state.items;
-    if (typeof version !== 'number' || typeof order !== 'string')
+    if (typeof version !== 'number' || typeof order !== 'string') {
       throw bytes.invalid('the state of a dtype is invalid');
+    }
     if (subarray !== null || names !== null || fields !== null) throw bytes.invalid('a dtype has fields');
     target.order = order;
-  } else if (target instanceof NumpyArray) {
+  } else if (isKind(target, 'array')) {
     const [version, shape, dtype, isFortran, data] = state.items;
     if (version !== 1 || state.items.length !== 5) throw bytes.invalid('the state of an array is invalid');
-    target.content = contentOf({ shape, dtype, isFortran, data }, bytes);
+    target.content = arrayContent({ shape, dtype, isFortran, data }, bytes);
   } else throw unsafe(bytes, `it sets the state of ${describe(target)}`);
 }
 
 function makeDtype([code]: readonly PickleValue[], bytes: PickleBytes): PickleValue {
   if (typeof code !== 'string') throw bytes.invalid('a dtype has no name');
-  return new NumpyDtype(code);
+  return { kind: 'dtype', code, order: undefined };
 }
 
 function makeArray([type]: readonly PickleValue[], bytes: PickleBytes): PickleValue {
-  if (!(type instanceof PickleGlobal) || type.name !== 'numpy.ndarray')
-    throw bytes.invalid('an array is not a numpy.ndarray');
-  return new NumpyArray();
+  if (!isKind(type, 'global') || type.name !== 'numpy.ndarray') throw bytes.invalid('an array is not a numpy.ndarray');
+  return { kind: 'array', content: undefined };
 }
 
 function arrayFromBuffer([data, dtype, shape, order]: readonly PickleValue[], bytes: PickleBytes): PickleValue {
   if (order !== 'C' && order !== 'F') throw bytes.invalid('an array has no order');
-  const array = new NumpyArray();
-  array.content = contentOf({ shape, dtype, isFortran: order === 'F', data }, bytes);
-  return array;
+  return { kind: 'array', content: arrayContent({ shape, dtype, isFortran: order === 'F', data }, bytes) };
 }
 
 function bytesFromText([text, codec]: readonly PickleValue[], bytes: PickleBytes): PickleValue {
   if (codec !== 'latin1') throw bytes.invalid('a byte string has an unknown encoding');
-  if (text instanceof PickleBlob) return new PickleBlob('text', text.range);
+  if (isKind(text, 'bytes', 'text')) return { kind: 'text', range: text.range };
   if (typeof text !== 'string') throw bytes.invalid('an encoded byte string is not a text');
-  return new PickleBlob('text', { offset: bytes.position, length: text.length });
+  return { kind: 'text', range: { offset: bytes.position, length: text.length } };
 }
 
-type Parts = Readonly<Record<'shape' | 'dtype' | 'isFortran' | 'data', PickleValue | undefined>>;
+type ArrayFields = Readonly<Record<'shape' | 'dtype' | 'isFortran' | 'data', PickleValue | undefined>>;
 
-function contentOf({ shape, dtype, isFortran, data }: Parts, bytes: PickleBytes): NumpyContent {
-  if (!(shape instanceof PickleSequence) || !shape.items.every(isCount)) throw bytes.invalid('an array has no shape');
-  if (!(dtype instanceof NumpyDtype)) throw bytes.invalid('an array has no dtype');
+function arrayContent({ shape, dtype, isFortran, data }: ArrayFields, bytes: PickleBytes): NumpyContent {
+  if (!isKind(shape, 'tuple', 'list') || !shape.items.every(isCount)) throw bytes.invalid('an array has no shape');
+  if (!isKind(dtype, 'dtype')) throw bytes.invalid('an array has no dtype');
   if (typeof isFortran !== 'boolean') throw bytes.invalid('an array has no order');
-  if (!(data instanceof PickleBlob)) throw bytes.invalid(`the values of an array are ${describe(data)}`);
+  if (!isKind(data, 'bytes', 'text')) throw bytes.invalid(`the values of an array are ${describe(data)}`);
   return { shape: shape.items, dtype, isFortran, data };
 }
 

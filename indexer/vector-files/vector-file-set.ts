@@ -1,10 +1,9 @@
-import type { VectorDtype, VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
+import { DTYPE_BYTES, type VectorDtype, type VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 
 /**
  * A format of vector files. Its file exports one of these, and `open-vector-files.ts` lists it; option values and messages follow.
  */
 export interface VectorFileFormat {
-  /** Its value of --vectors-format. */
   readonly name: string;
   /** Endings of the names of its files in a folder. */
   readonly endings: readonly string[];
@@ -18,9 +17,7 @@ export interface VectorFileFormat {
   open(files: readonly VectorFile[], at: number, raw: RawShape): VectorPart;
 }
 
-/** The shape of files without a header. */
 interface RawShape {
-  /** Dimension of the model. */
   readonly dimension: number;
   readonly dtype: VectorDtype;
 }
@@ -31,13 +28,11 @@ export interface VectorPart extends RawShape {
   readonly segments: readonly VectorSegment[];
   readonly metric?: 'inner-product' | 'l2';
   readonly ids?: readonly string[];
-  /** Index of the next file. */
   readonly next: number;
 }
 
 /** A vector file, with size and modification time at the time of opening. */
 export interface VectorFile {
-  /** Absolute path. */
   readonly path: string;
   readonly bytes: number;
   readonly modifiedMs: number;
@@ -52,10 +47,8 @@ export interface VectorFileSet {
   readonly segments: readonly VectorSegment[];
   /** The metric recorded in the files; undefined for formats without one. */
   readonly metric?: 'inner-product' | 'l2';
-  /** Ids by row, if the files contain ids. */
   readonly ids?: readonly string[];
   readonly files: readonly VectorFile[];
-  /** Names of their formats. */
   readonly formats: readonly string[];
 }
 
@@ -65,7 +58,7 @@ export function cutSegments(
   first: number,
   count: number,
 ): VectorSegment[] {
-  const rowBytes = dimension * (dtype === 'float16' ? 2 : 4);
+  const rowBytes = dimension * DTYPE_BYTES[dtype];
   const [begin, end] = [first * rowBytes, (first + count) * rowBytes];
   const cut: VectorSegment[] = [];
   let at = 0;

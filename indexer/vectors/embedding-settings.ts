@@ -4,7 +4,6 @@ import { TrawlError } from '../../src/base/errors.ts';
 import type { Pooling } from '../../src/encoder/identity/model-identity.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
-import { similarities } from './similarities.ts';
 
 /** The settings, besides the model's weights, that determine the vector of a passage. */
 export interface EmbeddingSettings {
@@ -15,7 +14,6 @@ export interface EmbeddingSettings {
   readonly limit: number | null;
 }
 
-/** A passage and its vector. */
 export interface EmbeddedPassage {
   readonly document: PassageRow;
   readonly vector: Float32Array;
@@ -27,10 +25,8 @@ export interface FoundSettings {
   readonly median: number;
 }
 
-/** Opens the model with other settings. */
 export type ReopenEncoder = (overrides: ModelOverrides) => Promise<TextEncoder>;
 
-/** Passages to try each combination of settings on. */
 const TRIED_PASSAGES = 12;
 
 const POOLINGS: readonly Pooling[] = ['mean', 'cls'];
@@ -54,15 +50,12 @@ export async function bestSettings(
   let best = { settings: own, mean: -2, median: -2, lowest: -2 };
   const encoders = new Map<string, TextEncoder>();
   const tryOut = async (settings: EmbeddingSettings, tried = some): Promise<void> => {
-    const texts = textsOf(tried, settings.template, settings.prefix);
+    const texts = renderTexts(tried, settings.template, settings.prefix);
     const key = `${settings.pooling} ${settings.limit}`;
     const encoder = encoders.get(key) ?? (await reopened(reopen, settings));
     if (texts === undefined || encoder === undefined) return;
     encoders.set(key, encoder);
-    const { vectors } = await encoder.encode(texts, {
-      inputType: 'passage',
-      signal,
-    });
+    const { vectors } = await encoder.encode(texts, { inputType: 'passage', signal });
     const { mean, median, lowest } = similarities(vectors, tried);
     // Settings with the same vectors as earlier ones are not an improvement.
     if (mean > best.mean + 1e-6) best = { settings, mean, median, lowest };
@@ -82,7 +75,7 @@ export async function bestSettings(
     if (isFound()) return best;
     // Only long passages show the token limit.
     const { settings } = best;
-    const longest = longestOf(samples, settings.template);
+    const longest = longestPassages(samples, settings.template);
     best = { settings, mean: -2, median: -2, lowest: -2 };
     await tryOut(settings, longest);
     for (const limit of settings.limit === null ? [] : LIMITS)
@@ -94,7 +87,11 @@ export async function bestSettings(
 }
 
 /** The texts for the encoder. Undefined if a passage lacks a column of the template. */
-export function textsOf(samples: readonly EmbeddedPassage[], template: string, prefix: string): string[] | undefined {
+export function renderTexts(
+  samples: readonly EmbeddedPassage[],
+  template: string,
+  prefix: string,
+): string[] | undefined {
   const render = parseTemplate(template);
   try {
     return samples.map(({ document }) => prefix + render(document));
@@ -132,8 +129,8 @@ export function settingsOptions(
     .join(' ');
 }
 
-function longestOf(samples: readonly EmbeddedPassage[], template: string): EmbeddedPassage[] {
-  const texts = textsOf(samples, template, '')!;
+function longestPassages(samples: readonly EmbeddedPassage[], template: string): EmbeddedPassage[] {
+  const texts = renderTexts(samples, template, '')!;
   const lengths = new Map(samples.map((sample, i) => [sample, texts[i]!.length]));
   return samples.toSorted((a, b) => lengths.get(b)! - lengths.get(a)!).slice(0, TRIED_PASSAGES);
 }
@@ -149,4 +146,36 @@ async function reopened(
     if (error instanceof TrawlError && /^(CONFIG_INVALID|USAGE|MODEL_INVALID)$/.test(error.code)) return undefined;
     throw error;
   }
+}
+
+export interface Similarities {
+  /** Cosines, −1 to 1, in row order; larger is nearer. */
+  readonly values: readonly number[];
+  readonly median: number;
+  readonly lowest: number;
+  readonly mean: number;
+}
+
+/** The cosine between vector i (row-major) and row i's vector, for each i; 0 if one of them is zero. */
+export function similarities(vectors: Float32Array, rows: readonly { readonly vector: Float32Array }[]): Similarities {
+  return summary(
+    rows.map(({ vector }, i) => {
+      let [dot, left, right] = [0, 0, 0];
+      for (const [j, value] of vector.entries()) {
+        const other = vectors[i * vector.length + j]!;
+        dot += value * other;
+        left += value * value;
+        right += other * other;
+      }
+      return left === 0 || right === 0 ? 0 : dot / Math.sqrt(left * right);
+    }),
+  );
+}
+
+export function summary(values: readonly number[]): Similarities {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const median = ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
+  const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+  return { values, median, lowest: sorted[0] ?? 0, mean };
 }

@@ -8,9 +8,13 @@ import { sampleChecksum } from '../../src/engine/vectors/sample-checksum.ts';
 import type { BuildRecord } from '../../src/index/manifest/build-records.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import type { VectorFileSet } from '../vector-files/vector-file-set.ts';
-import type { ModelCheck } from './check-model.ts';
+import type { ReopenEncoder } from './embedding-settings.ts';
 
-type ShardInput = NonNullable<ShardManifest['input']>;
+export interface ModelCheck {
+  readonly rows: number;
+  /** Opens the model with other settings, to find those that the vectors were made with. */
+  readonly reopen: ReopenEncoder;
+}
 
 /** Vectors from files, used instead of embedding. */
 export interface PrecomputedVectors {
@@ -66,18 +70,18 @@ export function checkRows({ set }: PrecomputedVectors, passages: number, what = 
   );
 }
 
-/** The record of vector files for the record of a build. */
 export function vectorsRecord({ set, use, metric }: PrecomputedVectors): NonNullable<BuildRecord['vectors']> {
   return { use, metric, dtype: set.dtype, rows: set.rows, files: [...set.files] };
 }
 
 /** The record of vector files for a shard's manifest. Identifies the files independent of their paths. */
-export function vectorsInput({ set, use, metric }: PrecomputedVectors): NonNullable<ShardInput['vectors']> {
-  const files = set.files.map(({ path, bytes }) => ({
-    name: basename(path),
-    bytes,
-    sample: sampleChecksum(path, { offset: 0, bytes }),
-  }));
+export function vectorsInput({
+  set,
+  use,
+  metric,
+}: PrecomputedVectors): NonNullable<NonNullable<ShardManifest['input']>['vectors']> {
+  const sample = (path: string, bytes: number): string => sampleChecksum(path, { offset: 0, bytes });
+  const files = set.files.map(({ path, bytes }) => ({ name: basename(path), bytes, sample: sample(path, bytes) }));
   return { use, metric, rows: set.rows, files };
 }
 

@@ -1,16 +1,15 @@
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { CheckStored } from '../../src/search/opening/open-index-encoder.ts';
 
-/** Passages that are embedded again. */
 const SAMPLE = 16;
 
-/** Compares the vectors of an endpoint with those of an index that was built with a model folder. */
+/** Compares an endpoint's vectors with the vectors of an index that was built with a model folder. */
 export const checkStored: CheckStored = async (folder, encoder) => {
   // Imported here, because only an endpoint needs it.
   const [{ verifySample }, { openIndexDirectory }, { requireVectors }] = await Promise.all([
     import('./verify-sample.ts'),
     import('../../src/search/opening/index-directory.ts'),
-    import('../../src/index/manifest/vector-space.ts'),
+    import('../../src/index/manifest/index-manifest.ts'),
   ]);
   const { shards, manifest } = openIndexDirectory(folder);
   const { model } = requireVectors(folder, manifest);

@@ -1,28 +1,50 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
-import { type CheckedRows, loadKernel } from '../../src/engine/native/kernel.ts';
-import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
-import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { type CheckedRows, type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
+import { type IndexManifest, vectorSpace } from '../../src/index/manifest/index-manifest.ts';
 import { SHARD_MANIFEST_FILE } from '../../src/index/manifest/shard-manifest.ts';
-import { vectorSpace } from '../../src/index/manifest/vector-space.ts';
 import { type OpenedShard, prefilterPath, within } from '../../src/search/opening/index-directory.ts';
-import { findNonFinite } from '../vectors/check-finite.ts';
-import { nativeRows, shardSegments } from '../vectors/shard-segments.ts';
+import { findNonFinite, nativeRows, readSegments, shardSegments } from '../vectors/read-segments.ts';
 import { columnProblems } from './verify-columns.ts';
 import { lexicalOfShard, type NamedLexical } from './verify-lexical.ts';
 import { passageProblems } from './verify-passages.ts';
-import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
-import type { VerifyOptions, VerifyReport } from './verify-report.ts';
-import { verifySample } from './verify-sample.ts';
+import { checksumProblems, problem, problemOf, type VerifyProblem } from './verify-problem.ts';
+import { type SampleReport, verifySample } from './verify-sample.ts';
 import { verifyWords } from './verify-words.ts';
 
-/** Bytes of vectors between two checks of the signal. */
-const BLOCK_BYTES = 4 * 1024 * 1024;
+export interface VerifyOptions {
+  readonly quick?: boolean;
+  /** Passages to embed again, and to analyse again where there are inverted indexes. Default: 0. */
+  readonly sample?: number;
+  /** See `SampleOptions`. */
+  readonly largestDistance?: number;
+  /** Opens the model of the index. Called at most once, only if there are passages to embed. */
+  readonly openEncoder?: (folder: string, manifest: IndexManifest) => Promise<TextEncoder>;
+  /** Open the model first, and fail without it. */
+  readonly requireEncoder?: boolean;
+  /** `step` is such as `codes of <folder>`; `totalBytes` counts a file once for each check that reads it. */
+  readonly onProgress?: (progress: {
+    readonly step: string;
+    readonly doneBytes: number;
+    readonly totalBytes: number;
+  }) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface VerifyReport {
+  readonly problems: readonly VerifyProblem[];
+  /** Sentences about checks that could not be made. */
+  readonly notChecked: readonly string[];
+  readonly rows: number;
+  readonly shards: number;
+  /** Null if no passage was embedded again. */
+  readonly sample: Omit<SampleReport, 'problems'> | null;
+  /** Passages analysed again. Null without inverted indexes or a sample. */
+  readonly analysed: number | null;
+}
 
 /** Reads the files of shards, collects problems, and reports progress. */
 export class IndexVerifier {
@@ -64,10 +86,8 @@ export class IndexVerifier {
     this.problems.push(...(await passageProblems(shard, { onBytes, signal: this.#options.signal })));
     const passages = manifest.corpus.files.reduce((sum, file) => sum + file.passages, 0);
     if (manifest.input !== undefined && passages !== manifest.rows) {
-      const file = join(folder, SHARD_MANIFEST_FILE);
-      this.problems.push(
-        problem(file, `the corpus files have ${passages} passages, the shard has ${manifest.rows} rows`),
-      );
+      const found = `the corpus files have ${passages} passages, the shard has ${manifest.rows} rows`;
+      this.problems.push(problem(join(folder, SHARD_MANIFEST_FILE), found));
     }
   }
 
@@ -96,12 +116,9 @@ export class IndexVerifier {
     }
     try {
       const onPassages = (): void => this.#report();
-      const { problems, ...report } = await verifySample(this.#shards, { ...manifest, model: space.model }, encoder, {
-        sample,
-        largestDistance,
-        onPassages,
-        signal,
-      });
+      const index = { ...manifest, model: space.model };
+      const options = { sample, largestDistance, onPassages, signal };
+      const { problems, ...report } = await verifySample(this.#shards, index, encoder, options);
       this.problems.push(...problems);
       return report;
     } finally {
@@ -126,51 +143,28 @@ export class IndexVerifier {
     for (const file of manifest.files) {
       const path = within(folder, file.path);
       this.#begin(`checksum of ${path}`);
-      const sha256 = await sha256OfFile(path, signal, onBytes);
-      if (sha256 !== file.sha256) {
-        this.problems.push(problem(path, `sha256 is ${sha256}, the manifest says ${file.sha256}`));
-      }
+      this.problems.push(...(await checksumProblems(path, file.sha256, { signal, onBytes })));
     }
     for (const segment of manifest.vectors) {
-      const { adopted, offset, bytes } = segment;
-      if (adopted === undefined) continue;
+      if (segment.adopted === undefined) continue;
       const path = within(folder, segment.path);
-      const part = `bytes ${offset} to ${offset + bytes}`;
-      this.#begin(`checksum of ${part} of ${path}`);
-      const sha256 = await sha256OfFile(path, signal, onBytes, segment);
-      if (sha256 !== adopted.sha256) {
-        const found = `sha256 of ${part} is ${sha256}; it was ${adopted.sha256} when the file was adopted`;
-        this.problems.push(problem(path, found));
-      }
+      this.#begin(`checksum of bytes ${segment.offset} to ${segment.offset + segment.bytes} of ${path}`);
+      this.problems.push(...(await checksumProblems(path, segment.adopted.sha256, { signal, onBytes, part: segment })));
     }
   }
 
-  /** Finds the first value that is not finite. */
   async #vectors(shard: OpenedShard): Promise<void> {
-    const { dimension, rows } = shard.manifest;
+    const { dimension } = shard.manifest;
     const segments = shardSegments(shard);
-    const reader = new SegmentReader(segments, dimension);
-    const rowsPerBlock = Math.max(1, Math.floor(BLOCK_BYTES / (dimension * 4)));
-    const block = new Float32Array(rowsPerBlock * dimension);
-    const bytesPerRow = rows === 0 ? 0 : vectorBytes(shard) / rows;
-    try {
-      for (let first = 0; first < rows; first += rowsPerBlock) {
-        const count = Math.min(rowsPerBlock, rows - first);
-        reader.read(first, count, block);
-        const values = block.subarray(0, count * dimension);
-        const bad = findNonFinite({ values, first, segments, dimension });
-        if (bad !== undefined) {
-          const found = `row ${bad.row} has ${bad.value} in column ${bad.column}; vectors must be finite`;
-          this.problems.push(problem(bad.path, found));
-          return;
-        }
-        this.#add(count * bytesPerRow);
-        // Yield to the event loop, so that process signals are handled.
-        await setImmediate();
-        throwIfCancelled(this.#options.signal);
+    const { signal } = this.#options;
+    for await (const { first, values, parts } of readSegments(segments, dimension, { signal })) {
+      const bad = findNonFinite({ values, first, segments, dimension });
+      if (bad !== undefined) {
+        const found = `row ${bad.row} has ${bad.value} in column ${bad.column}; vectors must be finite`;
+        this.problems.push(problem(bad.path, found));
+        return;
       }
-    } finally {
-      reader.close();
+      this.#add(parts.reduce((sum, { bytes }) => sum + bytes.length, 0));
     }
   }
 
@@ -179,13 +173,9 @@ export class IndexVerifier {
     const { signal } = this.#options;
     const { codes, rows: count, dimension } = shard.manifest;
     const path = within(shard.folder, codes!.path);
-    const loaded = loadKernel();
-    if (!loaded.ok) {
-      this.notChecked.push(`${path}: its bounds were not checked: the native engine is missing (${loaded.reason}).`);
-      return;
-    }
+    const kernel = this.#kernelFor(path, 'bounds');
+    if (kernel === undefined) return;
     const rows = nativeRows(count, shardSegments(shard));
-    const { kernel } = loaded;
     await this.#bounds(path, () => kernel.verifyCodes(path, rows, dimension, signal));
     this.#add(vectorBytes(shard) + statSync(path).size);
     const prefilter = prefilterPath(shard);
@@ -197,13 +187,10 @@ export class IndexVerifier {
   /** Decodes every posting and compares it with the bounds of its block and list. */
   async verifyLexical(path: string): Promise<void> {
     this.#begin(`inverted index ${path}`);
-    const loaded = loadKernel();
-    if (!loaded.ok) {
-      this.notChecked.push(`${path}: its postings were not checked: the native engine is missing (${loaded.reason}).`);
-      return;
-    }
+    const kernel = this.#kernelFor(path, 'postings');
+    if (kernel === undefined) return;
     try {
-      const found = await loaded.kernel.verifyLexical(path, this.#options.signal);
+      const found = await kernel.verifyLexical(path, this.#options.signal);
       if (found !== null) this.problems.push(problem(path, found));
     } catch (error) {
       this.problems.push(problemOf(error, path));
@@ -218,6 +205,13 @@ export class IndexVerifier {
     } catch (error) {
       this.problems.push(problemOf(error, path));
     }
+  }
+
+  #kernelFor(path: string, what: string): Kernel | undefined {
+    const loaded = loadKernel();
+    if (loaded.ok) return loaded.kernel;
+    this.notChecked.push(`${path}: its ${what} were not checked: the native engine is missing (${loaded.reason}).`);
+    return undefined;
   }
 
   #begin(step: string): void {

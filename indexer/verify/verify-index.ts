@@ -2,17 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
-import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest, vectorSpace } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { SHARD_MANIFEST_FILE } from '../../src/index/manifest/shard-manifest.ts';
-import { vectorSpace } from '../../src/index/manifest/vector-space.ts';
 import { type OpenedShard, openShard, readLiveRows, within } from '../../src/search/opening/index-directory.ts';
 import { checkFile } from '../../src/search/opening/shard-checks.ts';
-import { IndexVerifier } from './index-verifier.ts';
+import { IndexVerifier, type VerifyOptions, type VerifyReport } from './index-verifier.ts';
 import { deletedFieldProblems, lexicalHeaderProblems, lexicalOfDeleted, lexicalOfShard } from './verify-lexical.ts';
-import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
-import type { VerifyOptions, VerifyReport } from './verify-report.ts';
+import { checksumProblems, problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
 /**
  * Checks an index: the checksum of every file, SQLite's pages, the content hash, every bound of the codes, that vectors are
@@ -78,9 +75,8 @@ function openManifest(folder: string, problems: VerifyProblem[]): IndexManifest 
     const manifest = readIndexManifest(folder);
     const space = vectorSpace(manifest);
     if (space !== undefined && space.model.dimension !== space.dimension) {
-      problems.push(
-        problem(file, `the dimension is ${manifest.dimension}, but that of the model is ${space.model.dimension}`),
-      );
+      const found = `the dimension is ${manifest.dimension}, but the model's is ${space.model.dimension}`;
+      problems.push(problem(file, found));
     }
     return manifest;
   } catch (error) {
@@ -101,9 +97,7 @@ async function deletedRowsProblems(folder: string, manifest: IndexManifest): Pro
   const file = within(folder, path);
   try {
     const liveRows = readLiveRows(folder, manifest);
-    const problems: VerifyProblem[] = [];
-    const found = await sha256OfFile(file);
-    if (found !== sha256) problems.push(problem(file, `sha256 is ${found}, the manifest says ${sha256}`));
+    const problems = await checksumProblems(file, sha256);
     const deleted = manifest.rows - liveRows.count();
     if (deleted !== rows) problems.push(problem(file, `${deleted} rows are deleted, the manifest says ${rows}`));
     for (let row = manifest.rows; row < 8 * liveRows.bytes.length; row++) {
@@ -128,9 +122,7 @@ async function deletedTextsProblems(
     const file = within(folder, path);
     try {
       checkFile(file, bytes);
-      if (quick === true) continue;
-      const found = await sha256OfFile(file, signal);
-      if (found !== sha256) problems.push(problem(file, `sha256 is ${found}, the manifest says ${sha256}`));
+      if (quick !== true) problems.push(...(await checksumProblems(file, sha256, { signal })));
     } catch (error) {
       problems.push(problemOf(error, file));
     }

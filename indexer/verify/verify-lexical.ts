@@ -1,29 +1,24 @@
-import { type AnalyserName, engineAnalyser, engineAnalyserOf } from '../../src/engine/lexical/lexical-settings.ts';
+import { type AnalyserName, engineAnalyser } from '../../src/engine/lexical/lexical-settings.ts';
 import { LexicalFile } from '../../src/engine/reference/lexical/lexical-file.ts';
-import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
 import { within } from '../../src/search/opening/index-directory.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
 /** An inverted index, and what the manifests say about it. */
 export interface NamedLexical {
-  /** Absolute. */
   readonly path: string;
   readonly analyser: AnalyserName;
   readonly rows: number;
   /** Unknown for deleted rows. */
-  readonly counts?: {
-    readonly documents: number;
-    readonly tokens: number;
-    readonly terms: number;
-    readonly postings: number;
-  };
+  readonly counts?: Readonly<Record<(typeof COUNTS)[number], number>>;
 }
+
+const COUNTS = ['documents', 'tokens', 'terms', 'postings'] as const;
 
 const MAKE_AGAIN = 'Copy the file again from an intact copy, or make it again with trawl optimize --bm25.';
 
-/** The inverted indexes of a shard, those that are to replace others included. */
+/** The inverted indexes of a shard, including the ones that will replace others. */
 export function lexicalOfShard(folder: string, { rows, bm25, nextBm25 }: ShardManifest): NamedLexical[] {
   return [bm25, nextBm25].flatMap((lexical) =>
     (lexical?.indexes ?? []).map(({ path, documents, tokens, terms, postings }) => ({
@@ -58,7 +53,6 @@ export function deletedFieldProblems(folder: string, { bm25, tombstones }: Index
     );
 }
 
-/** Compares the header of an inverted index with the manifests. */
 export function lexicalHeaderProblems({ path, analyser, rows, counts }: NamedLexical): VerifyProblem[] {
   let file: LexicalFile;
   try {
@@ -67,27 +61,20 @@ export function lexicalHeaderProblems({ path, analyser, rows, counts }: NamedLex
     return [problemOf(error, path)];
   }
   try {
-    const found = {
-      documents: file.documents,
-      tokens: file.tokens,
-      terms: file.termCount,
-      postings: file.postingCount,
-    };
-    const differences = [
-      ...(file.analyser === engineAnalyser(engineAnalyserOf(analyser))
-        ? []
-        : [`its analyser is ${file.analyser}, the manifest says ${analyser}`]),
-      ...(file.rows === rows
-        ? []
-        : [
-            `it has ${file.rows} rows, but ${counts === undefined ? `${rows} rows are deleted` : `the shard has ${rows}`}`,
-          ]),
-      ...(['documents', 'tokens', 'terms', 'postings'] as const).flatMap((count) =>
-        counts === undefined || found[count] === counts[count]
-          ? []
-          : [`it has ${found[count]} ${count}, the manifest says ${counts[count]}`],
-      ),
-    ];
+    const { documents, tokens, termCount: terms, postingCount: postings } = file;
+    const found = { documents, tokens, terms, postings };
+    const differences: string[] = [];
+    if (file.analyser !== engineAnalyser(analyser)) {
+      differences.push(`its analyser is ${file.analyser}, the manifest says ${analyser}`);
+    }
+    if (file.rows !== rows) {
+      const expected = counts === undefined ? `${rows} rows are deleted` : `the shard has ${rows}`;
+      differences.push(`it has ${file.rows} rows, but ${expected}`);
+    }
+    for (const count of counts === undefined ? [] : COUNTS) {
+      if (found[count] === counts![count]) continue;
+      differences.push(`it has ${found[count]} ${count}, the manifest says ${counts![count]}`);
+    }
     return differences.map((difference) => problem(path, difference, MAKE_AGAIN));
   } finally {
     file.close();

@@ -48,15 +48,14 @@ async function contentProblems(
   { bytes, onBytes, signal }: { bytes: number; onBytes: (bytes: number) => void; signal: AbortSignal | undefined },
 ): Promise<VerifyProblem[]> {
   const hash = createHash('sha256');
-  const lines = new LineOrder(
-    manifest.corpus.files.map(({ passages }) => passages),
-    manifest.rows,
-  );
+  const passagesByFile = manifest.corpus.files.map(({ passages }) => passages);
+  const isInOrder = lineOrder(passagesByFile, manifest.rows);
   let rows = 0;
   for (const { row, line, document } of file.passages()) {
     if (row !== rows) return [problem(path, `expected row ${rows}, found row ${row}`)];
-    if (!lines.follows(line))
+    if (!isInOrder(line)) {
       return [problem(path, `row ${row} has line ${line}, but the row before it has a later line`)];
+    }
     if (++rows % CHECK_EVERY === 0) {
       onBytes((bytes * CHECK_EVERY) / Math.max(1, manifest.rows));
       // Yield to the event loop, so that process signals are handled.
@@ -74,25 +73,20 @@ async function contentProblems(
   return problems;
 }
 
-/** Checks that line numbers ascend within each corpus file. Accepts any order if the counts do not add up to the rows. */
-class LineOrder {
-  readonly #left: number[];
-  #line = 0;
-
-  constructor(passagesByFile: readonly number[], rows: number) {
-    const sum = passagesByFile.reduce((total, passages) => total + passages, 0);
-    this.#left = sum === rows ? [...passagesByFile] : [];
-  }
-
-  follows(line: number): boolean {
-    if (this.#left.length === 0) return true;
-    while (this.#left[0] === 0) {
-      this.#left.shift();
-      this.#line = 0;
+/** Whether the next line number ascends within its corpus file. Accepts any order if the counts do not add up to the rows. */
+function lineOrder(passagesByFile: readonly number[], rows: number): (line: number) => boolean {
+  const sum = passagesByFile.reduce((total, passages) => total + passages, 0);
+  const left = sum === rows ? [...passagesByFile] : [];
+  let before = 0;
+  return (line) => {
+    if (left.length === 0) return true;
+    while (left[0] === 0) {
+      left.shift();
+      before = 0;
     }
-    if (this.#left.length > 0) this.#left[0]!--;
-    const isLater = line > this.#line;
-    this.#line = line;
+    if (left.length > 0) left[0]!--;
+    const isLater = line > before;
+    before = line;
     return isLater;
-  }
+  };
 }

@@ -8,11 +8,10 @@ import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
-import { shardSegments } from '../vectors/shard-segments.ts';
+import { shardSegments } from '../vectors/read-segments.ts';
 import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
-/** Passages per call of the encoder. */
 const BATCH = 32;
 /** Limit of the rows that are reported one by one. */
 const MAX_LISTED = 5;
@@ -22,13 +21,14 @@ const MAX_LISTED = 5;
  */
 const MAX_DISTANCE = { float: 0.05, int8: 0.3 } as const;
 
+const BUILD_AGAIN =
+  'Passages and vectors do not belong together, or the vectors come from another model, prefix or pooling: build the index again.';
+
 export interface SampleOptions {
-  /** Passages. */
   readonly sample: number;
   /** Largest accepted distance, as a fraction of the vector's length. Default: 0.05, for int8 models 0.3. */
   readonly largestDistance?: number;
-  /** Called after each batch with its passages. */
-  readonly onPassages: (passages: number) => void;
+  readonly onPassages: () => void;
   readonly signal?: AbortSignal;
 }
 
@@ -66,26 +66,19 @@ export async function verifySample(
         const some = rows.slice(start, start + BATCH);
         const { documents, stored } = readRows(shard, some, path);
         const texts = documents.map((document) => template(parsed(document)));
-        const { vectors, outcomes } = await encoder.encode(texts, {
-          inputType: 'passage',
-          signal,
-        });
+        const { vectors, outcomes } = await encoder.encode(texts, { inputType: 'passage', signal });
         for (const [i, outcome] of outcomes.entries()) {
           if (!outcome.ok) throw outcome.error;
           const row = some[i]!;
           const distance = relativeDistance(vectors, i, stored[i]!);
           distances.push(distance);
           if (distance <= limit || ++far > MAX_LISTED) continue;
-          problems.push(
-            problem(
-              path,
-              `the passage of row ${row}, embedded again, has a relative distance of ${distance.toFixed(3)} to the stored ` +
-                `vector; for the same passage and model it is at most ${limit}`,
-              'Passages and vectors do not belong together, or the vectors come from another model, prefix or pooling: build the index again.',
-            ),
-          );
+          const found =
+            `the passage of row ${row}, embedded again, has a relative distance of ${distance.toFixed(3)} to the stored ` +
+            `vector; for the same passage and model it is at most ${limit}`;
+          problems.push(problem(path, found, BUILD_AGAIN));
         }
-        onPassages(texts.length);
+        onPassages();
       }
     } catch (error) {
       if (signal?.aborted === true) throw error;
@@ -93,14 +86,8 @@ export async function verifySample(
     }
   }
   if (far > MAX_LISTED) {
-    const { file } = problems[0]!;
-    problems.push(
-      problem(
-        file,
-        `${far} of ${distances.length} passages, embedded again, are too far from their vectors`,
-        'The first of them are listed.',
-      ),
-    );
+    const found = `${far} of ${distances.length} passages, embedded again, are too far from their vectors`;
+    problems.push(problem(problems[0]!.file, found, 'The first of them are listed.'));
   }
   return {
     problems,

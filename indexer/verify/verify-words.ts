@@ -1,20 +1,18 @@
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { DEFAULT_BM25, inverseNorms, lengthCode, termScore, termWeight } from '../../src/engine/lexical/bm25.ts';
-import { engineAnalyser, engineAnalyserOf, type LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
-import { MappedLexicalIndex } from '../../src/engine/lexical/native-lexical-index.ts';
-import { checkStemmer } from '../../src/engine/lexical/stemmed-index.ts';
-import { engineTexts } from '../../src/engine/lexical/stemmed-texts.ts';
+import type { LexicalIndex } from '../../src/engine/lexical/lexical-index.ts';
+import { type Bm25Settings, engineAnalyser, type LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
+import { openNativeLexicalIndex } from '../../src/engine/lexical/native-lexical.ts';
+import { checkStemmer, engineTexts } from '../../src/engine/lexical/stemmed.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
-import { shardLexical } from '../../src/index/manifest/shard-lexical.ts';
-import type { ShardLexical } from '../../src/index/manifest/shard-manifest.ts';
-import { fieldText } from '../../src/index/passages/field-text.ts';
+import { shardLexical } from '../../src/index/manifest/shard-manifest.ts';
+import { fieldText } from '../../src/index/passages/document-fields.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
-/** Limit of the rows of a file that are reported. */
 const MAX_LISTED = 5;
 const REMEDY = 'Passages and inverted index do not belong together: make it again with trawl optimize --bm25.';
 
@@ -34,15 +32,13 @@ export async function verifyWords(
   const problems: VerifyProblem[] = [];
   let passages = 0;
   for (const { shard, rows } of spreadRows(shards, sample)) {
-    const { passages: stored } = shard.manifest;
     const bm25 = shardLexical(shard.manifest, manifest);
     if (bm25 === undefined || rows.length === 0) continue;
     let checked = 0;
     for (const { field, path } of bm25.indexes) {
       const file = within(shard.folder, path);
       try {
-        const passagesPath = within(shard.folder, stored.path);
-        problems.push(...(await fileProblems(file, { shard, bm25, field, rows, passagesPath, kernel, signal })));
+        problems.push(...(await fileProblems(file, { shard, rows, made: bm25.made, field }, kernel, signal)));
         checked = rows.length;
       } catch (error) {
         if (signal?.aborted === true) throw error;
@@ -54,31 +50,27 @@ export async function verifyWords(
   return { problems, passages };
 }
 
-interface FileToCheck {
+interface SampledRows {
   readonly shard: OpenedShard;
-  readonly bm25: ShardLexical;
-  readonly field: LexicalField;
-  /** Rows of the shard. */
   readonly rows: readonly number[];
-  /** The file with their passages. */
-  readonly passagesPath: string;
-  readonly kernel: Kernel;
-  readonly signal: AbortSignal | undefined;
+  readonly made: Bm25Settings;
+  readonly field: LexicalField;
 }
 
 async function fileProblems(
   path: string,
-  { shard, bm25, field, rows, passagesPath, kernel, signal }: FileToCheck,
+  { shard, rows, made, field }: SampledRows,
+  kernel: Kernel,
+  signal: AbortSignal | undefined,
 ): Promise<VerifyProblem[]> {
-  const { made } = bm25;
   checkStemmer(path, made);
-  const analyser = engineAnalyserOf(made.analyser);
+  const analyser = engineAnalyser(made.analyser);
   const source = { analyser, shards: [{ path, firstRow: 0, rows: shard.manifest.rows }] };
   const problems: VerifyProblem[] = [];
-  const stored = new PassageFile(passagesPath, { mapped: false });
-  let index: MappedLexicalIndex | undefined;
+  const stored = new PassageFile(within(shard.folder, shard.manifest.passages.path), { mapped: false });
+  let index: LexicalIndex | undefined;
   try {
-    index = await MappedLexicalIndex.open(source, kernel);
+    index = await openNativeLexicalIndex(source, kernel);
     const { documents } = index.counts;
     const norms = inverseNorms(DEFAULT_BM25, index.counts);
     for (const row of rows) {
@@ -86,13 +78,9 @@ async function fileProblems(
       // One passage at a time: long passages must not fill the memory, and each search lets the event loop run.
       const document = stored.document(row) ?? '{"contents": ""}';
       const [text] = await engineTexts(made.analyser, [fieldText(document, field)], signal);
-      const terms = kernel.analyse(engineAnalyser(analyser), text!);
+      const terms = kernel.analyse(analyser, text!);
       const norm = norms[lengthCode(terms.length)]!;
-      const [explained] = await index.explain({
-        query: text!,
-        rows: [row],
-        signal,
-      });
+      const [explained] = await index.explain({ query: text!, rows: [row], signal });
       const indexed = new Set(explained!.map(({ term }) => term));
       const missing = terms.find((term) => !indexed.has(term));
       const wrong = explained!.find(({ boost, documentFrequency, score }) => {

@@ -6,17 +6,15 @@ import type { SerializedError } from '../../src/base/errors.ts';
 import { BM25_PROFILES } from '../../src/engine/lexical/bm25.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { StoreSnapshot } from '../../src/index/document-store/document-store.ts';
-import type { IndexDefinition } from '../../src/index/document-store/index-definition.ts';
+import type { IndexDefinition } from '../../src/index/document-store/index-files.ts';
 import { writtenRow } from '../../src/index/document-store/written-row.ts';
 import { buildIndex } from '../building/build-index.ts';
 import { bm25Settings } from '../lexical/make-lexical.ts';
 import { removePassages } from '../update/remove-passages.ts';
 import { updateIndex } from '../update/update-index.ts';
 
-/** What a refresh indexes. */
 export interface RefreshJob {
   readonly definition: IndexDefinition;
-  /** The file of the documents. */
   readonly store: string;
   /** The index folder to write, and a folder for the corpus. */
   readonly out: string;
@@ -25,20 +23,17 @@ export interface RefreshJob {
   readonly base?: { readonly folder: string; readonly seqNo: number } | undefined;
 }
 
-export interface RefreshResult {
-  /** The number of the last change that the index has. */
-  readonly seqNo: number;
-}
+/** `seqNo`: the number of the last change that the index has. */
+export type RefreshResult = { readonly seqNo: number };
 
 /** Does a job, in a child process or in this one. @throws TrawlError as `runRefresh`; CANCELLED when the signal is aborted. */
 export type DoRefreshJob = (job: RefreshJob, signal: AbortSignal) => Promise<RefreshResult>;
 
-/** What the child process answers. */
 export type RefreshReply =
   | { readonly ok: true; readonly result: RefreshResult }
   | { readonly ok: false; readonly error: SerializedError };
 
-/** An index needs a passage; that of an index without documents is deleted at once. */
+/** The passage of an index without documents, because an index needs one. It is deleted at once. */
 const NO_DOCUMENT = { id: 'none', row: '{"id":"none","title":"none","text":"none","contents":"none"}' };
 const CHUNK_CHARACTERS = 1_000_000;
 
@@ -95,7 +90,6 @@ function writeCorpus({ definition, store, base }: RefreshJob, path: string): Wri
 async function build({ definition, out }: RefreshJob, corpus: string, documents: number): Promise<void> {
   const { fields, analyser } = definition;
   const { k1, b } = BM25_PROFILES.elasticsearch;
-  const isEmpty = documents === 0;
   await buildIndex({
     ...shared(corpus, out),
     bm25: bm25Settings({ analyser, k1, b, fields }),
@@ -106,7 +100,7 @@ async function build({ definition, out }: RefreshJob, corpus: string, documents:
     overwrite: true,
     restart: true,
   });
-  if (isEmpty) await removePassages(out, [NO_DOCUMENT.id]);
+  if (documents === 0) await removePassages(out, [NO_DOCUMENT.id]);
 }
 
 async function change(out: string, base: string, corpus: string, { documents, changed }: WrittenCorpus): Promise<void> {

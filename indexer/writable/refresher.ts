@@ -38,7 +38,7 @@ export class Refresher {
     this.#options = { rest: REST, quietMs: QUIET_MS, ...defined(options) };
   }
 
-  /** Resolves when everything is visible that was written before the call. @throws the refresh's error. */
+  /** Resolves when everything written before the call is visible. @throws the refresh's error. */
   request(): Promise<void> {
     if (this.#closed) return Promise.reject(new TrawlError('NOT_READY', 'The index is being closed.'));
     if (this.#running === undefined) return this.#options.isPending() ? this.#start() : Promise.resolve();

@@ -6,8 +6,7 @@ import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
-import type { IndexDefinition } from '../../src/index/document-store/index-definition.ts';
-import { IndexFiles } from '../../src/index/document-store/index-files.ts';
+import { type IndexDefinition, IndexFiles } from '../../src/index/document-store/index-files.ts';
 import type { Failure, StoredDocument, WriteItem } from '../../src/index/document-store/operations.ts';
 import type { RequestedOperation } from '../../src/index/document-store/parse-bulk.ts';
 import { StoreThread } from '../../src/index/document-store/store-thread.ts';
@@ -19,7 +18,7 @@ import { refreshInChild } from './refresh-child.ts';
 import type { DoRefreshJob } from './refresh-job.ts';
 import { WritableIndex, type WritableParts } from './writable-index.ts';
 
-/** Names of folders that are no index: half made or half removed. */
+/** Prefixes of the names of half-made and half-removed indexes. */
 const [CREATING, DELETED] = ['.creating-', '.deleted-'];
 /** The folder before the first one. */
 const NONE = { folder: 'index-0' };

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
-import type { IndexDefinition } from '../../src/index/document-store/index-definition.ts';
-import type { Current, IndexFiles } from '../../src/index/document-store/index-files.ts';
+import type { Current, IndexDefinition, IndexFiles } from '../../src/index/document-store/index-files.ts';
 import type { StoreThread } from '../../src/index/document-store/store-thread.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { OneAtATime } from '../../src/search/one-at-a-time.ts';
@@ -9,10 +8,8 @@ import type { IndexSlot } from '../../src/server/indexes/index-slot.ts';
 import type { DoRefreshJob } from './refresh-job.ts';
 import { Refresher } from './refresher.ts';
 
-/** What the writable indexes of a server share. */
 export interface WritableParts {
   readonly thread: StoreThread;
-  /** Refreshes of several indexes run one after another. */
   readonly jobs: OneAtATime;
   readonly doJob: DoRefreshJob;
   readonly onRefreshed: (index: string, seconds: number) => void;
@@ -61,7 +58,6 @@ export class WritableIndex {
     return this.#definition;
   }
 
-  /** To be called after each write. */
   wrote(lastSeqNo: number): void {
     this.#lastSeqNo = Math.max(this.#lastSeqNo, lastSeqNo);
     if (this.#current.seqNo < this.#lastSeqNo) this.#refresher.wrote();

@@ -2,7 +2,7 @@
 #include "entries.hpp"
 #include "environment.hpp"
 #include "errors.hpp"
-#include "trawl/half.hpp"
+#include "trawl/f16.hpp"
 #include "trawl/isa.hpp"
 #include "trawl/peaks.hpp"
 
@@ -30,16 +30,14 @@ Napi::Value select_isa(const Napi::CallbackInfo& info) {
 Napi::Value chosen_isas(const Napi::CallbackInfo& info) {
   const trawl::ChosenIsas chosen = trawl::chosen_isas(string_of(info[0], "name"));
   Napi::Object result = Napi::Object::New(info.Env());
-  result.Set("few", chosen.few);
-  result.Set("many", chosen.many);
+  result.Set("few", chosen.small_batch);
+  result.Set("many", chosen.large_batch);
   result.Set("codesFrom", static_cast<double>(chosen.codes_from));
   result.Set("prefiltersFrom", static_cast<double>(chosen.prefilters_from));
   return result;
 }
 
-Napi::Value threads(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), static_cast<double>(pool_threads()));
-}
+Napi::Value threads(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), static_cast<double>(pool_threads())); }
 
 Napi::Value set_threads(const Napi::CallbackInfo& info) {
   set_pool_threads(integer_of(info[0], "threads", 1, trawl::ThreadPool::kMaxThreads));
@@ -69,18 +67,18 @@ Napi::Value cancel(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-Napi::Value first_not_half(const Napi::CallbackInfo& info) {
+Napi::Value first_not_f16(const Napi::CallbackInfo& info) {
   const Napi::Float32Array values = floats_of(info[0], "values");
-  const size_t index = trawl::first_not_half(values.Data(), values.ElementLength());
+  const size_t index = trawl::first_not_f16(values.Data(), values.ElementLength());
   return Napi::Number::New(info.Env(), static_cast<double>(index));
 }
 
-Napi::Value to_halves(const Napi::CallbackInfo& info) {
+Napi::Value to_f16(const Napi::CallbackInfo& info) {
   const Napi::Float32Array values = floats_of(info[0], "values");
-  const size_t count = values.ElementLength(), wrong = trawl::first_not_half(values.Data(), count);
+  const size_t count = values.ElementLength(), wrong = trawl::first_not_f16(values.Data(), count);
   if (wrong < count) throw bad_argument(values.Get(static_cast<uint32_t>(wrong)), "each value", "a float16");
   auto halves = Napi::Uint16Array::New(info.Env(), count);
-  trawl::floats_to_halves(values.Data(), count, halves.Data());
+  trawl::f32_to_f16_array(values.Data(), count, halves.Data());
   return halves;
 }
 
@@ -133,8 +131,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<bert_facts>(exports, "bertFacts");
   add<run_bert>(exports, "runBert");
   add<close_bert>(exports, "closeBert");
-  add<first_not_half>(exports, "firstNotHalf");
-  add<to_halves>(exports, "toHalves");
+  add<first_not_f16>(exports, "firstNotHalf");
+  add<to_f16>(exports, "toHalves");
   return exports;
 }
 

@@ -24,8 +24,7 @@ std::string described(const Napi::Value& value) {
 }  // namespace
 
 Napi::TypeError bad_argument(const Napi::Value& value, const std::string& name, const std::string& expected) {
-  Napi::TypeError error =
-      Napi::TypeError::New(value.Env(), name + " must be " + expected + ", not " + described(value) + ".");
+  Napi::TypeError error = Napi::TypeError::New(value.Env(), name + " must be " + expected + ", not " + described(value) + ".");
   error.Set("code", Napi::String::New(value.Env(), "BAD_ARGUMENT"));
   return error;
 }
@@ -123,19 +122,19 @@ RowsSpec rows_of(const Napi::Value& value, int64_t dimension) {
   for (uint32_t i = 0; i < segments.Length(); ++i) {
     const Napi::HandleScope scope(value.Env());
     const Napi::Object segment = object_of(segments.Get(i), "segment");
-    list.push_back({path_of(segment.Get("path"), "path"), integer_of(segment.Get("offset"), "offset"),
-                    integer_of(segment.Get("bytes"), "bytes")});
+    list.push_back(
+        {path_of(segment.Get("path"), "path"), integer_of(segment.Get("offset"), "offset"), integer_of(segment.Get("bytes"), "bytes")});
   }
-  return {std::move(list), dtype == "float16" ? trawl::RowType::kFloat16 : trawl::RowType::kFloat32,
-          integer_of(spec.Get("rows"), "rows"), dimension};
+  return {std::move(list), dtype == "float16" ? trawl::RowType::kFloat16 : trawl::RowType::kFloat32, integer_of(spec.Get("rows"), "rows"),
+          dimension};
 }
 
 Napi::Uint8Array bitmap_bytes_of(const Napi::Value& value, const std::string& name, int64_t rows) {
   const Napi::Uint8Array bytes = bytes_of(value, name);
   const auto expected = static_cast<size_t>((rows + 7) / 8);
   if (bytes.ElementLength() != expected) {
-    throw bad_argument(value, name, "a bitmap of " + std::to_string(expected) + " bytes (" +
-                                        std::to_string(bytes.ElementLength()) + " given)");
+    throw bad_argument(value, name,
+                       "a bitmap of " + std::to_string(expected) + " bytes (" + std::to_string(bytes.ElementLength()) + " given)");
   }
   return bytes;
 }

@@ -1,5 +1,4 @@
-// Encoders in bfloat16 and int8. They run on the calling thread, a worker thread of JavaScript, which has one encoder as it has one graph. For a
-// lone text other threads take part.
+// Encoders in bfloat16 and int8. An encoder runs on the calling thread, a worker thread of JavaScript; other threads help with a lone text.
 #include "entries.hpp"
 #include "environment.hpp"
 #include "trawl/sizes.hpp"

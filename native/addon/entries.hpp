@@ -28,7 +28,7 @@ Napi::Value index_facts(const Napi::CallbackInfo& info);
 // closeIndex(handle): frees the index after the searches that run on it
 Napi::Value close_index(const Napi::CallbackInfo& info);
 // uploadIndex(id, handle, device, library) -> Promise<{name, cuda, bytes}>: copies the codes to an NVIDIA GPU, for all later searches.
-// Call it once, before the first search. library: path of the driver's library; empty: that of the machine
+// Call it once, before the first search. library: path of the driver's library; '' uses the system's
 Napi::Value upload_index(const Napi::CallbackInfo& info);
 // gpus(library) -> {cuda, gpus: [{name, freeBytes, totalBytes, problem}]} of this machine, numbered from 0; `problem` says why one
 // cannot be used, or is ''
@@ -67,7 +67,7 @@ Napi::Value close_lexical(const Napi::CallbackInfo& info);
 //   -> Promise<{counts, rows, scores, terms, postings, postingsRead}>
 Napi::Value search_lexical(const Napi::CallbackInfo& info);
 // searchLexicalFields(id, [{name, index: handle}], {queries, k, parameters, filter?, count?, minScore?}) -> as searchLexical, and totals if
-// `count` is not 0. The queries are trees over the fields (src/engine/lexical/lexical-query.ts); deleted rows are those of the first handle
+// `count` is not 0. The queries are trees over the fields (src/engine/lexical/lexical-query.ts); the first handle has the deleted rows
 Napi::Value search_lexical_fields(const Napi::CallbackInfo& info);
 // explainLexical(id, handle, {query, rows, parameters, weight, maxTerms})
 //   -> Promise<{names, boosts, documentFrequencies, counts, terms, scores}>
@@ -83,12 +83,13 @@ Napi::Value close_lexical_writer(const Napi::CallbackInfo& info);
 // verifyLexical(id, path) -> Promise<message of the first problem, or null>
 Napi::Value verify_lexical(const Napi::CallbackInfo& info);
 
-// openColumn(id, [path], type) -> Promise<handle>; maps the files of a column, one for each shard. Type: 'string', 'number', 'boolean' or 'date'.
+// openColumn(id, [path], type) -> Promise<handle>: maps the files of a column, one for each shard. Type: 'string', 'number',
+// 'boolean' or 'date'
 Napi::Value open_column(const Napi::CallbackInfo& info);
 // closeColumn(handle): frees the column after the evaluations that use it
 Napi::Value close_column(const Napi::CallbackInfo& info);
 // filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowPredicate of
-// src/engine/filter/bind-filter.ts; `rows` are those of the index
+// src/engine/filter/bind-filter.ts; `rows`: how many the index has
 Napi::Value filter_rows(const Napi::CallbackInfo& info);
 
 // encoderIsas(precision) -> [{name, available, reason}] of the matrix products of encoders, fastest first
@@ -104,8 +105,8 @@ Napi::Value run_bert(const Napi::CallbackInfo& info);
 Napi::Value close_bert(const Napi::CallbackInfo& info);
 
 // firstNotHalf(values) -> index of the first value that float16 cannot represent exactly, or the length
-Napi::Value first_not_half(const Napi::CallbackInfo& info);
+Napi::Value first_not_f16(const Napi::CallbackInfo& info);
 // toHalves(values) -> Uint16Array of float16; every value must be exact in float16
-Napi::Value to_halves(const Napi::CallbackInfo& info);
+Napi::Value to_f16(const Napi::CallbackInfo& info);
 
 }  // namespace trawl_addon

@@ -75,8 +75,8 @@ constexpr napi_type_tag kLexicalWriterTag = {0x747261776c777231, 1};
 
 template <typename T>
 Napi::Value make_handle(Napi::Env env, T object, const napi_type_tag& tag) {
-  auto external = Napi::External<Handle<T>>::New(env, new Handle<T>{std::move(object)},
-                                                 [](Napi::Env, Handle<T>* handle) { delete handle; });
+  auto external =
+      Napi::External<Handle<T>>::New(env, new Handle<T>{std::move(object)}, [](Napi::Env, Handle<T>* handle) { delete handle; });
   external.TypeTag(&tag);
   return external;
 }

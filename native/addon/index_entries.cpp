@@ -157,8 +157,7 @@ Napi::Value search(const Napi::CallbackInfo& info) {
     options.filter_bits = filter ? filter->words(scratch) : nullptr;
     options.gpu = index->gpu.get();
     if (options.gpu != nullptr && !options.gpu->has_failed()) options.batch_queries = options.gpu->max_queries();
-    auto found =
-        std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
+    auto found = std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
     const std::string failure = options.gpu != nullptr ? options.gpu->failure() : "";
     return [found, failure](Napi::Env env) { return result_of(env, *found, failure); };
   };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/cancel.hpp"
 #include "entries.hpp"
 #include "environment.hpp"
 #include "lexical_arguments.hpp"
@@ -88,7 +89,8 @@ Napi::Value explanation_arrays(Napi::Env env, const Explanation& explained) {
   for (size_t i = 0; i < explained.rows.size(); i++) {
     counts[i] = static_cast<uint32_t>(explained.rows[i].size());
     for (const ExplainedTerm& part : explained.rows[i]) {
-      terms[at] = static_cast<uint32_t>(std::lower_bound(explained.found.begin(), explained.found.end(), part.term) - explained.found.begin());
+      terms[at] =
+          static_cast<uint32_t>(std::lower_bound(explained.found.begin(), explained.found.end(), part.term) - explained.found.begin());
       scores[at++] = part.score;
     }
   }
@@ -184,7 +186,7 @@ Napi::Value search_lexical(const Napi::CallbackInfo& info) {
     std::vector<BagOfWords> bags(queries->size());
     std::vector<uint32_t> terms(queries->size());
     for (size_t i = 0; i < bags.size(); i++) {
-      if (cancel.load(std::memory_order_relaxed)) throw trawl::Error(trawl::ErrorCode::kCancelled, "cancelled");
+      trawl::check_cancelled(&cancel);
       bags[i] = bag_of_words(holder->index.analyser(), (*queries)[i]);
       terms[i] = static_cast<uint32_t>(bags[i].size());
     }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/cancel.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl_addon {
@@ -34,8 +35,7 @@ std::vector<MinimumRule> read_minimum(const Napi::Value& value) {
   for (uint32_t i = 0; i < list.Length(); i++) {
     const Napi::Object rule = object_of(list.Get(i), "minimumShouldMatch");
     rules.push_back({integer_of(rule.Get("above"), "above", -kMaxClauses, kMaxClauses),
-                     integer_of(rule.Get("count"), "count", -kMaxClauses, kMaxClauses),
-                     boolean_of(rule.Get("isPercent"), "isPercent")});
+                     integer_of(rule.Get("count"), "count", -kMaxClauses, kMaxClauses), boolean_of(rule.Get("isPercent"), "isPercent")});
   }
   return rules;
 }
@@ -48,7 +48,7 @@ int64_t minimum_of(const std::vector<MinimumRule>& rules, int64_t terms) {
     if (terms <= rule.above) break;
     const float part = static_cast<float>(terms * rule.count) * (1 / 100.0f);
     const int64_t wanted = rule.is_percent ? static_cast<int64_t>(part) : rule.count;
-    // A negative percentage that rounds to 0 is a number of terms that may be absent, too.
+    // A negative percentage counts terms that may be absent even if it rounds to 0.
     const bool may_be_absent = rule.is_percent ? part < 0 : rule.count < 0;
     minimum = std::max<int64_t>(0, may_be_absent ? terms + wanted : wanted);
   }
@@ -113,7 +113,7 @@ uint32_t LexicalQueries::field_of(const Napi::Value& value) const {
 }
 
 void LexicalQueries::read(const Napi::Value& value, Query& query, int depth) {
-  // An object that contains itself, or the same object many times, ends at these limits, too.
+  // These limits also stop an object that contains itself, or the same object many times.
   if (depth > kMaxQueryDepth) {
     throw bad_argument(value, "a query", "nested at most " + std::to_string(kMaxQueryDepth) + " levels deep");
   }
@@ -177,7 +177,7 @@ void LexicalQueries::read_clauses(const Napi::Value& value, const std::string& n
 
 void LexicalQueries::analyse(const std::vector<Analyser>& analysers, const std::atomic<bool>& cancel) {
   for (Text& text : texts_) {
-    if (cancel) throw trawl::Error(trawl::ErrorCode::kCancelled, "cancelled");
+    trawl::check_cancelled(&cancel);
     Query& query = *text.place;
     const auto make_term = [&](Query& place, std::string term, float boost) {
       place.type = QueryType::kTerm;

@@ -28,11 +28,11 @@ class LexicalQueries {
   LexicalQueries(const LexicalQueries&) = delete;
   LexicalQueries& operator=(const LexicalQueries&) = delete;
 
-  // Replaces the texts by their terms. Call it once, on any thread. `analysers[f]` is that of field f. Throws kCancelled.
+  // Replaces the texts by their terms. Call it once, on any thread. `analysers[f]` is the analyser of field f. Throws kCancelled.
   void analyse(const std::vector<trawl::lexical::Analyser>& analysers, const std::atomic<bool>& cancel);
 
   const std::vector<trawl::lexical::Query>& trees() const { return trees_; }
-  // The distinct terms of a tree, those of several fields counted once. Call it after analyse().
+  // The number of distinct terms in a tree; a term in several fields counts once. Call it after analyse().
   uint32_t count_terms(size_t tree) const;
 
  private:
@@ -56,7 +56,7 @@ class LexicalQueries {
   const std::map<std::string, uint32_t>& fields_;  // used by the constructor only
   const int64_t rows_;
   std::multimap<uint64_t, trawl::lexical::RowBits> sets_;  // by a hash of their bits; equal sets are one object
-  std::vector<trawl::lexical::RowScores> scores_;           // equal scores are one object
+  std::vector<trawl::lexical::RowScores> scores_;          // equal scores are one object
   std::vector<trawl::lexical::Query> trees_;
   std::vector<Text> texts_;
   int64_t nodes_ = 0;  // of the tree that is read

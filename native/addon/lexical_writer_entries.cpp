@@ -7,8 +7,7 @@ namespace trawl_addon {
 
 Napi::Value create_lexical(const Napi::CallbackInfo& info) {
   const std::string path = path_of(info[0], "path");
-  return make_handle<LexicalWriterPointer>(info.Env(), std::make_shared<LexicalWriter>(path, analyser_of(info[1])),
-                                           kLexicalWriterTag);
+  return make_handle<LexicalWriterPointer>(info.Env(), std::make_shared<LexicalWriter>(path, analyser_of(info[1])), kLexicalWriterTag);
 }
 
 Napi::Value append_lexical(const Napi::CallbackInfo& info) {
@@ -24,18 +23,19 @@ Napi::Value append_lexical(const Napi::CallbackInfo& info) {
     ends->push_back(static_cast<uint64_t>(end));
   }
   if (static_cast<size_t>(end) != texts->size()) throw bad_argument(list, "ends", "up to the end of the texts");
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+  const auto work = [=](const std::atomic<bool>& cancel) -> Deliver {
     writer->builder.add(texts->data(), ends->data(), ends->size(), &cancel);
     writer->rows += ends->size();
     const auto total = static_cast<double>(writer->rows);
     return [total](Napi::Env env) { return Napi::Number::New(env, total); };
-  }, writer);
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work, writer);
 }
 
 Napi::Value finish_lexical(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
   const auto writer = claim_writer(info[1], lexical_writer_handle_of(info[1]));
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+  const auto work = [=](const std::atomic<bool>& cancel) -> Deliver {
     const trawl::lexical::LexicalBuildSummary made = writer->builder.finish(&cancel);
     return [made](Napi::Env env) {
       Napi::Object result = Napi::Object::New(env);
@@ -46,7 +46,8 @@ Napi::Value finish_lexical(const Napi::CallbackInfo& info) {
       result.Set("postings", static_cast<double>(made.postings));
       return result;
     };
-  }, writer);
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work, writer);
 }
 
 Napi::Value close_lexical_writer(const Napi::CallbackInfo& info) {

@@ -6,7 +6,8 @@
 
 namespace trawl_addon {
 
-RequestBitmap::RequestBitmap(const Napi::Value& value, const std::string& name, int64_t rows) : words_(static_cast<size_t>(rows + 63) / 64) {
+RequestBitmap::RequestBitmap(const Napi::Value& value, const std::string& name, int64_t rows)
+    : words_(static_cast<size_t>(rows + 63) / 64) {
   const Napi::Uint8Array array = bitmap_bytes_of(value, name, rows);
   bytes_ = array.Data();
   length_ = array.ByteLength();

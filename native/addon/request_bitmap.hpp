@@ -34,7 +34,9 @@ class RequestBitmap {
 };
 
 // For Jobs::start.
-inline std::shared_ptr<void> hold(const std::shared_ptr<const RequestBitmap>& bitmap) { return std::const_pointer_cast<RequestBitmap>(bitmap); }
+inline std::shared_ptr<void> hold(const std::shared_ptr<const RequestBitmap>& bitmap) {
+  return std::const_pointer_cast<RequestBitmap>(bitmap);
+}
 
 // Null for undefined.
 std::shared_ptr<const RequestBitmap> optional_bitmap(const Napi::Value& value, const std::string& name, int64_t rows);

@@ -22,21 +22,23 @@ Napi::Value append_codes(const Napi::CallbackInfo& info) {
     throw bad_argument(values, "rows", "count x dimension values (" + std::to_string(length) + " given)");
   }
   auto rows = std::make_shared<std::vector<float>>(values.Data(), values.Data() + length);
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>&) -> Deliver {
+  const auto work = [=](const std::atomic<bool>&) -> Deliver {
     writer->codes.append(rows->data(), count, pool());
     const auto total = static_cast<double>(writer->codes.rows());
     return [total](Napi::Env env) { return Napi::Number::New(env, total); };
-  }, writer);
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work, writer);
 }
 
 Napi::Value finish_codes(const Napi::CallbackInfo& info) {
   const int64_t id = integer_of(info[0], "id");
   const std::shared_ptr<Writer> writer = claim_writer(info[1], writer_handle_of(info[1]));
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>&) -> Deliver {
+  const auto work = [=](const std::atomic<bool>&) -> Deliver {
     writer->codes.finish(pool());
     const auto total = static_cast<double>(writer->codes.rows());
     return [total](Napi::Env env) { return Napi::Number::New(env, total); };
-  }, writer);
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work, writer);
 }
 
 Napi::Value close_codes(const Napi::CallbackInfo& info) {

@@ -25,8 +25,8 @@
 #include <thread>
 #include <vector>
 
-#include "dense/kernels/kernel_choice.hpp"
 #include "dense/codes/query_pack.hpp"
+#include "dense/kernels/kernel_choice.hpp"
 #include "dense/search/scan_codes.hpp"
 #include "synthetic.hpp"
 #include "trawl/trawl.hpp"
@@ -39,9 +39,7 @@ trawl::KernelChoice choice_of(const std::string& name) {
   return trawl::choose_kernels(name);
 }
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Processor time of all threads; other processes hardly change it.
 double cpu_s() {
@@ -92,13 +90,13 @@ double read_gb_per_s(const trawl::CodesFile& codes, trawl::ThreadPool& pool) {
 }
 
 // Speed of the kernels alone: they scan the whole file with a threshold that drops every row.
-double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& queries_f64, int64_t count,
-                   const trawl::KernelChoice& choice, trawl::ThreadPool& pool, trawl::Metric metric) {
+double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& queries_f64, int64_t count, const trawl::KernelChoice& choice,
+                   trawl::ThreadPool& pool, trawl::Metric metric) {
   using namespace trawl;
   const PackMean mean(metric, codes);
   const PackedQueries packed(CodesPacker(mean), queries_f64.data(), count, choice, pool);
   const Kernels& kernels = packed.kernels;
-  std::vector<float> theta(packed.groups * kLanes, std::numeric_limits<float>::infinity());
+  std::vector<float> theta(packed.groups * kGroupQueries, std::numeric_limits<float>::infinity());
   const int64_t by_groups = groups_to_scan(kernels, count);
   const double start = now_s();
   pool.run(codes.blocks(), [&](int64_t index) {
@@ -110,23 +108,32 @@ double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& que
     const ScanSession session(kernels);
     for (int64_t at = 0; at < block.rows; at += at_once) {
       const int64_t rows = std::min<int64_t>(at_once, block.rows - at);
-      CodeRows view = {block.codes_i8 + at * codes.padded(), codes.padded(), static_cast<int>(rows),
-                             block.scale_f32 + at, block.residual_f32 + at, block.norm_f32 + at, bias.data() + at,
-                             block.code_sum_i32 + at, true};
+      CodeRows view = {
+          .codes_i8 = block.codes_i8 + at * codes.padded(),
+          .padded = codes.padded(),
+          .rows = static_cast<int>(rows),
+          .scale_f32 = block.scale_f32 + at,
+          .residual_f32 = block.residual_f32 + at,
+          .test_norm_f32 = block.norm_f32 + at,
+          .bias_f32 = bias.data() + at,
+          .code_sum_i32 = block.code_sum_i32 + at,
+          .first_pass = true,
+      };
       const auto test = [&](int64_t q) {
-        return (q < by_groups * kLanes ? packed.of_groups() : packed.fine).from(q, theta.data() + q);
+        return (q < by_groups * kGroupQueries ? packed.group_factors() : packed.row_order).from(q, theta.data() + q);
       };
       for (int64_t g = 0; g < by_groups; g += kernels.groups_at_once) {
         const int groups = static_cast<int>(std::min<int64_t>(kernels.groups_at_once, by_groups - g));
         const int8_t* const next = block.codes_i8 + at * codes.padded() + next_bytes;
         view.ahead = next + next_bytes * g / by_groups / 64 * 64;
         view.ahead_bytes = next + next_bytes * (g + groups) / by_groups / 64 * 64 - view.ahead;
-        kernels.scan_groups(view, packed.grouped_i8.data() + g * kLanes * codes.padded(), groups, test(g * kLanes), hits.data());
+        kernels.scan_groups(view, packed.lane_order_i8.data() + g * kGroupQueries * codes.padded(), groups, test(g * kGroupQueries),
+                            hits.data());
         view.first_pass = false;
       }
-      for (int64_t q = by_groups * kLanes; q < count; q += kMaxRowsQueries) {
+      for (int64_t q = by_groups * kGroupQueries; q < count; q += kMaxRowsQueries) {
         const int some = static_cast<int>(std::min<int64_t>(kMaxRowsQueries, count - q));
-        kernels.scan_rows(view, packed.natural_i8.data() + q * codes.padded(), some, test(q), hits.data());
+        kernels.scan_rows(view, packed.row_order_i8.data() + q * codes.padded(), some, test(q), hits.data());
         view.first_pass = false;
       }
     }
@@ -142,9 +149,22 @@ bool file_exists(const std::string& path, int64_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, std::string> options = {{"--rows", "1000000"}, {"--dimension", "768"}, {"--queries", "1,16,64,128,256,512"},
-                                                {"--k", "10"}, {"--threads", "0"}, {"--isa", ""}, {"--repeats", "5"},
-                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--vectors", ""}, {"--prefilter", ""}, {"--refined-share", "0.001953125"}, {"--prefilter-always", "0"}, {"--warm", "1"}, {"--kernels", "0"}};
+  std::map<std::string, std::string> options = {{"--rows", "1000000"},
+                                                {"--dimension", "768"},
+                                                {"--queries", "1,16,64,128,256,512"},
+                                                {"--k", "10"},
+                                                {"--threads", "0"},
+                                                {"--isa", ""},
+                                                {"--repeats", "5"},
+                                                {"--sample", ""},
+                                                {"--keep", "/tmp/trawl-bench"},
+                                                {"--metric", "ip"},
+                                                {"--vectors", ""},
+                                                {"--prefilter", ""},
+                                                {"--refined-share", "0.001953125"},
+                                                {"--prefilter-always", "0"},
+                                                {"--warm", "1"},
+                                                {"--kernels", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (options.count(argv[i]) == 0) {
       std::fprintf(stderr, "unknown option %s\n", argv[i]);
@@ -155,8 +175,9 @@ int main(int argc, char** argv) {
   if (options["--kernels"] != "0") {
     const double start = now_s();
     const trawl::ChosenIsas chosen = trawl::chosen_isas();
-    std::printf("{\"case\":\"choice\",\"few\":\"%s\",\"many\":\"%s\",\"codes_from\":%lld,\"prefilters_from\":%lld,\"seconds\":%.3f}\n", chosen.few.c_str(),
-                chosen.many.c_str(), (long long)chosen.codes_from, (long long)chosen.prefilters_from, now_s() - start);
+    std::printf("{\"case\":\"choice\",\"few\":\"%s\",\"many\":\"%s\",\"codes_from\":%lld,\"prefilters_from\":%lld,\"seconds\":%.3f}\n",
+                chosen.small_batch.c_str(), chosen.large_batch.c_str(), (long long)chosen.codes_from, (long long)chosen.prefilters_from,
+                now_s() - start);
     for (const int64_t padded : {320, 384, 768, 1024}) {
       for (const int64_t count : {16, 32, 48, 64, 96, 128, 256, 512}) {
         const std::vector<std::string> names = names_of(options["--isa"]);
@@ -187,8 +208,7 @@ int main(int argc, char** argv) {
   int64_t d = synthetic.dimension();
   if (!vectors.empty()) bench::read_flat_header(vectors, n, d);
   ::mkdir(options["--keep"].c_str(), 0755);
-  const std::string stem =
-      options["--keep"] + "/" + (vectors.empty() ? "" : "own-") + std::to_string(n) + "x" + std::to_string(d);
+  const std::string stem = options["--keep"] + "/" + (vectors.empty() ? "" : "own-") + std::to_string(n) + "x" + std::to_string(d);
   const std::string rows_path = vectors.empty() ? stem + ".f32" : vectors, codes_path = stem + "." + options["--metric"] + ".i8";
   if (vectors.empty() && !file_exists(rows_path, n * d * 4)) {
     FILE* file = std::fopen(rows_path.c_str(), "wb");
@@ -200,8 +220,9 @@ int main(int argc, char** argv) {
     }
     std::fclose(file);
   }
-  const auto rows = std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{rows_path, vectors.empty() ? 0 : bench::kFlatHeaderBytes, n * d * 4}},
-                                                  trawl::RowType::kFloat32, n, d);
+  const auto rows =
+      std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{rows_path, vectors.empty() ? 0 : bench::kFlatHeaderBytes, n * d * 4}},
+                                    trawl::RowType::kFloat32, n, d);
   if (!file_exists(codes_path, -1)) {
     const double start = now_s();
     trawl::CodesWriter writer(codes_path, metric, d);
@@ -267,7 +288,9 @@ int main(int argc, char** argv) {
           search_options.prefilter.always = options["--prefilter-always"] != "0";
           search_options.prefilter.refined_share = std::atof(options["--refined-share"].c_str());
           const double cpu0 = cpu_s();
-          const double bare_s = is_bare ? bare_scan_s(*codes, queries_f64, count, choice, pool, metric) : times[one - one % indexes.size()].bare.empty() ? 0 : times[one - one % indexes.size()].bare.back();
+          const double bare_s = is_bare ? bare_scan_s(*codes, queries_f64, count, choice, pool, metric)
+                                : times[one - one % indexes.size()].bare.empty() ? 0
+                                                                                 : times[one - one % indexes.size()].bare.back();
           const double cpu1 = cpu_s();
           const double start = now_s();
           times[one].result = trawl::search(indexes[one % indexes.size()], queries.data(), count, search_options, pool);
@@ -284,27 +307,30 @@ int main(int argc, char** argv) {
         const std::string& name = names[one / indexes.size()];
         const trawl::KernelChoice& choice = choices[one / indexes.size()];
         const auto& [bare, full, bare_cpu, full_cpu, result] = times[one];
-      std::vector<double> rescored, survivors, refined;
-      for (const trawl::QueryStats& stats : result.stats) {
-        rescored.push_back(static_cast<double>(stats.rescored));
-        survivors.push_back(static_cast<double>(stats.survivors));
-        refined.push_back(static_cast<double>(stats.refined));
-      }
-      std::sort(rescored.begin(), rescored.end());
-      const double dots = static_cast<double>(n) * static_cast<double>(count);
-      const double codes_gb = static_cast<double>(codes->bytes()) / 1e9;
-      std::printf(
-          "{\"case\":\"flat\",\"asked\":\"%s\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
-          "\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,\"best_ms\":%.3f,\"bare_best_dots_per_s\":%.4g,"
-          "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
-          "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"prefilter\":%lld,\"refined_median\":%.0f,\"refined_max\":%.0f,\"rescored_median\":%.0f,"
-          "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
-          name.c_str(), trawl::kernels_name(choice.of(count, with ? prefilters[with]->components() : codes->padded())), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
-          (long long)count, (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
-          median(full) * 1e3, *std::min_element(full.begin(), full.end()) * 1e3, dots / *std::min_element(bare.begin(), bare.end()), dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
-          (long long)(prefilters[with] ? prefilters[with]->components() : 0), median(refined), *std::max_element(refined.begin(), refined.end()), rescored[rescored.size() / 2],
-          rescored[rescored.size() * 95 / 100], rescored.back());
-      std::fflush(stdout);
+        std::vector<double> rescored, survivors, refined;
+        for (const trawl::QueryStats& stats : result.stats) {
+          rescored.push_back(static_cast<double>(stats.rescored));
+          survivors.push_back(static_cast<double>(stats.survivors));
+          refined.push_back(static_cast<double>(stats.refined));
+        }
+        std::sort(rescored.begin(), rescored.end());
+        const double dots = static_cast<double>(n) * static_cast<double>(count);
+        const double codes_gb = static_cast<double>(codes->bytes()) / 1e9;
+        std::printf(
+            "{\"case\":\"flat\",\"asked\":\"%s\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
+            "\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,\"best_ms\":%.3f,\"bare_best_dots_per_s\":%.4g,"
+            "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
+            "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"prefilter\":%lld,\"refined_median\":%.0f,\"refined_max\":%.0f,\"rescored_median\":%.0f,"
+            "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
+            name.c_str(), trawl::kernels_name(choice.for_queries(count, with ? prefilters[with]->components() : codes->padded())),
+            options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(), (long long)count, (long long)threads,
+            dots / median(bare), dots / median(full), median(bare) / median(full), median(full) * 1e3,
+            *std::min_element(full.begin(), full.end()) * 1e3, dots / *std::min_element(bare.begin(), bare.end()), dots / median(bare_cpu),
+            dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
+            (long long)(prefilters[with] ? prefilters[with]->components() : 0), median(refined),
+            *std::max_element(refined.begin(), refined.end()), rescored[rescored.size() / 2], rescored[rescored.size() * 95 / 100],
+            rescored.back());
+        std::fflush(stdout);
       }
     }
   }

@@ -16,8 +16,8 @@
 #include <sstream>
 #include <thread>
 
-#include "gpu/gpu_cases.hpp"
 #include "dense/kernels/kernel_choice.hpp"
+#include "gpu/gpu_cases.hpp"
 #include "synthetic.hpp"
 
 namespace {
@@ -187,13 +187,23 @@ void add_times(Object& object, const std::string& prefix, const std::vector<doub
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, std::string> options = {
-      {"--json", "cuda-bench.json"}, {"--check", "0"}, {"--folder", ""}, {"--rows", "10000000"}, {"--queries", "1,8,64,1024"}, {"--k", "10"},
-      {"--threads", "0"}, {"--device", "0"}, {"--library", ""}, {"--sample", ""}, {"--repeats", "7"}, {"--cpu-repeats", "2"},
-      {"--sample-divisor", "16"}, {"--pairs-at-once", "2147483648"}};
+  std::map<std::string, std::string> options = {{"--json", "cuda-bench.json"},
+                                                {"--check", "0"},
+                                                {"--folder", ""},
+                                                {"--rows", "10000000"},
+                                                {"--queries", "1,8,64,1024"},
+                                                {"--k", "10"},
+                                                {"--threads", "0"},
+                                                {"--device", "0"},
+                                                {"--library", ""},
+                                                {"--sample", ""},
+                                                {"--repeats", "7"},
+                                                {"--cpu-repeats", "2"},
+                                                {"--sample-divisor", "16"},
+                                                {"--pairs-at-once", "2147483648"}};
   for (int i = 1; i < argc; i += 2) {
     if (options.count(argv[i]) == 0 || i + 1 == argc) {
-      std::fprintf(stderr, "%s is no option, or has no value\n", argv[i]);
+      std::fprintf(stderr, "%s is not an option, or has no value\n", argv[i]);
       return 2;
     }
     options[argv[i]] = argv[i + 1];
@@ -205,7 +215,7 @@ int main(int argc, char** argv) {
   trawl::GpuOptions gpu;
   gpu.device = number("--device");
   gpu.library = options["--library"];
-  const std::string isa_few = trawl::choose_kernels().few->name, isa_many = trawl::choose_kernels().many->name;
+  const std::string isa_few = trawl::choose_kernels().small_batch->name, isa_many = trawl::choose_kernels().large_batch->name;
   report.add(Object().text("part", "machine").whole("threads", threads).text("isa_few", isa_few).text("isa_many", isa_many));
 
   if (number("--check") > 0) {
@@ -224,7 +234,8 @@ int main(int argc, char** argv) {
       make_rows(folder, n, options["--sample"], pool);
       progress("rows made");
     }
-    const auto rows = std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{folder + "/rows.f16", 0, n * d * 2}}, trawl::RowType::kFloat16, n, d);
+    const auto rows =
+        std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{folder + "/rows.f16", 0, n * d * 2}}, trawl::RowType::kFloat16, n, d);
     const std::vector<uint8_t> bytes = oracle::read_file(folder + "/queries.f32");
     std::memcpy(queries.data(), bytes.data(), queries.size() * 4);
     const double before_codes = now_s();
@@ -234,8 +245,13 @@ int main(int argc, char** argv) {
     const double codes_s = now_s() - before_codes;
     index = std::make_unique<trawl::Index>(trawl::Metric::kInnerProduct, d);
     index->add_shard(rows, trawl::CodesFile::open(codes_path));
-    report.add(Object().text("part", "index").whole("rows", n).whole("dimension", d).number("seconds", now_s() - start)
-                   .number("codes_seconds", there ? 0 : codes_s).whole("codes_bytes", file_bytes(codes_path)));
+    report.add(Object()
+                   .text("part", "index")
+                   .whole("rows", n)
+                   .whole("dimension", d)
+                   .number("seconds", now_s() - start)
+                   .number("codes_seconds", there ? 0 : codes_s)
+                   .whole("codes_bytes", file_bytes(codes_path)));
   });
   if (!index) return 1;
 
@@ -249,8 +265,12 @@ int main(int argc, char** argv) {
         gpu.pairs_at_once = pairs;
         const double start = now_s();
         const trawl::GpuCodes codes(*index, gpu, pool);
-        report.add(Object().text("part", "upload").text("gpu", codes.device_name()).text("cuda", codes.driver_version())
-                       .whole("gpu_bytes", codes.bytes()).number("seconds", now_s() - start));
+        report.add(Object()
+                       .text("part", "upload")
+                       .text("gpu", codes.device_name())
+                       .text("cuda", codes.driver_version())
+                       .whole("gpu_bytes", codes.bytes())
+                       .number("seconds", now_s() - start));
         for (const int64_t count : numbers(options["--queries"])) {
           trawl::SearchOptions with = search_options;
           with.gpu = &codes;
@@ -268,13 +288,23 @@ int main(int argc, char** argv) {
           }
           const auto searches = static_cast<double>(repeats);
           Object object;
-          object.text("part", "gpu").whole("queries", count).whole("k", search_options.k).whole("rows", n).whole("sample_divisor", divisor).whole("pairs_at_once", pairs);
+          object.text("part", "gpu")
+              .whole("queries", count)
+              .whole("k", search_options.k)
+              .whole("rows", n)
+              .whole("sample_divisor", divisor)
+              .whole("pairs_at_once", pairs);
           add_times(object, "search", timed.ms);
-          object.number("device_ms", work.milliseconds / searches).number("sample_device_ms", work.sample_milliseconds / searches)
-              .number("launches", static_cast<double>(work.launches) / searches).number("repeated", static_cast<double>(work.repeated) / searches)
+          object.number("device_ms", work.milliseconds / searches)
+              .number("sample_device_ms", work.sample_milliseconds / searches)
+              .number("launches", static_cast<double>(work.launches) / searches)
+              .number("repeated", static_cast<double>(work.repeated) / searches)
               .number("hits_per_query", static_cast<double>(work.hits) / searches / static_cast<double>(count))
-              .number("survivors_per_query", survivors).number("rescored_per_query", rescored).number("full_scans", full)
-              .number("device_tops", 2e-9 * static_cast<double>(n) * static_cast<double>(count) * static_cast<double>(d) / (work.milliseconds / searches) / 1e3)
+              .number("survivors_per_query", survivors)
+              .number("rescored_per_query", rescored)
+              .number("full_scans", full)
+              .number("device_tops", 2e-9 * static_cast<double>(n) * static_cast<double>(count) * static_cast<double>(d) /
+                                         (work.milliseconds / searches) / 1e3)
               .number("device_gb_per_s", static_cast<double>(n) * static_cast<double>(d) / (work.milliseconds / searches) / 1e6);
           report.add(object);
           by_gpu[count] = timed.result;

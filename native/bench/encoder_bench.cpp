@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
@@ -137,9 +137,10 @@ int main(int argc, char** argv) {
       for (size_t n = 0; n < names.size(); ++n) {
         std::sort(times[n].begin(), times[n].end());
         const double median = times[n][times[n].size() / 2];
-        std::printf("{\"hidden\":%d,\"layers\":%d,\"tokens\":%d,\"threads\":%d,\"isa\":\"%s\",\"median_ms\":%.3f,\"fastest_ms\":%.3f,\"gflop_per_s\":%.1f}\n",
-                    shape.hidden, shape.layers, static_cast<int>(length), threads, names[n].c_str(), median * 1e3, times[n][0] * 1e3,
-                    gflop(shape, static_cast<double>(length)) * threads / median);
+        std::printf(
+            "{\"hidden\":%d,\"layers\":%d,\"tokens\":%d,\"threads\":%d,\"isa\":\"%s\",\"median_ms\":%.3f,\"fastest_ms\":%.3f,\"gflop_per_s\":%.1f}\n",
+            shape.hidden, shape.layers, static_cast<int>(length), threads, names[n].c_str(), median * 1e3, times[n][0] * 1e3,
+            gflop(shape, static_cast<double>(length)) * threads / median);
         std::fflush(stdout);
       }
     }

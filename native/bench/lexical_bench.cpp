@@ -25,8 +25,8 @@
 #include "trawl/lexical_index.hpp"
 
 using namespace trawl::lexical;
-using trawl::ThreadPool;
 using trawl::checksum64;
+using trawl::ThreadPool;
 
 namespace {
 
@@ -139,8 +139,8 @@ void measure_analysis(const std::vector<std::string>& texts, Analyser analyser, 
     for (const std::string& text : texts) analyse(analyser, text, terms);
     rates.push_back(static_cast<double>(bytes) / 1e6 / (cpu_s() - start));
   }
-  std::printf("{\"measured\":\"analysis\",\"mb\":%.2f,\"tokens\":%llu,\"mb_per_cpu_s\":%.1f,\"best\":%.1f,\"checksum\":\"%016llx\"}\n", bytes / 1e6,
-              static_cast<unsigned long long>(count), median(rates), *std::max_element(rates.begin(), rates.end()),
+  std::printf("{\"measured\":\"analysis\",\"mb\":%.2f,\"tokens\":%llu,\"mb_per_cpu_s\":%.1f,\"best\":%.1f,\"checksum\":\"%016llx\"}\n",
+              bytes / 1e6, static_cast<unsigned long long>(count), median(rates), *std::max_element(rates.begin(), rates.end()),
               static_cast<unsigned long long>(sum));
   std::fflush(stdout);
 }
@@ -164,11 +164,12 @@ void measure_build(const std::vector<std::string>& texts, Analyser analyser, con
   stat(path.c_str(), &status);
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("{\"measured\":\"build\",\"threads\":%d,\"rows\":%llu,\"terms\":%llu,\"postings\":%llu,\"mb_per_s\":%.1f,\"mb_per_cpu_s\":%.1f,"
-              "\"bytes\":%lld,\"bits_per_posting\":%.2f,\"max_resident_mb\":%.0f}\n",
-              threads, static_cast<unsigned long long>(built.rows), static_cast<unsigned long long>(built.terms),
-              static_cast<unsigned long long>(built.postings), all.size() / 1e6 / wall, all.size() / 1e6 / cpu,
-              static_cast<long long>(status.st_size), 8.0 * status.st_size / std::max<uint64_t>(1, built.postings), usage.ru_maxrss / 1024.0);
+  std::printf(
+      "{\"measured\":\"build\",\"threads\":%d,\"rows\":%llu,\"terms\":%llu,\"postings\":%llu,\"mb_per_s\":%.1f,\"mb_per_cpu_s\":%.1f,"
+      "\"bytes\":%lld,\"bits_per_posting\":%.2f,\"max_resident_mb\":%.0f}\n",
+      threads, static_cast<unsigned long long>(built.rows), static_cast<unsigned long long>(built.terms),
+      static_cast<unsigned long long>(built.postings), all.size() / 1e6 / wall, all.size() / 1e6 / cpu,
+      static_cast<long long>(status.st_size), 8.0 * status.st_size / std::max<uint64_t>(1, built.postings), usage.ru_maxrss / 1024.0);
   std::fflush(stdout);
 }
 
@@ -208,11 +209,12 @@ void measure_search(const LexicalIndex& index, const std::string& path, int64_t 
     }
     if (repeat > 0) times.push_back((cpu_s() - start) * 1e3 / queries.size());
   }
-  std::printf("{\"measured\":\"search\",\"queries\":\"%s\",\"count\":%zu,\"k\":%lld,\"ms\":%.4f,\"best_ms\":%.4f,\"analysis_ms\":%.4f,"
-              "\"postings\":%llu,\"decoded\":%.3f,\"checksum\":\"%016llx\"}\n",
-              name_of(path).c_str(), queries.size(), static_cast<long long>(k), median(times), *std::min_element(times.begin(), times.end()),
-              analysis * 1e3 / queries.size(), static_cast<unsigned long long>(postings / queries.size()),
-              postings == 0 ? 0.0 : static_cast<double>(decoded) / postings, static_cast<unsigned long long>(sum));
+  std::printf(
+      "{\"measured\":\"search\",\"queries\":\"%s\",\"count\":%zu,\"k\":%lld,\"ms\":%.4f,\"best_ms\":%.4f,\"analysis_ms\":%.4f,"
+      "\"postings\":%llu,\"decoded\":%.3f,\"checksum\":\"%016llx\"}\n",
+      name_of(path).c_str(), queries.size(), static_cast<long long>(k), median(times), *std::min_element(times.begin(), times.end()),
+      analysis * 1e3 / queries.size(), static_cast<unsigned long long>(postings / queries.size()),
+      postings == 0 ? 0.0 : static_cast<double>(decoded) / postings, static_cast<unsigned long long>(sum));
   std::fflush(stdout);
 }
 

@@ -34,13 +34,13 @@ double seconds(int threads, Work work) {
 #define BYTES_FROM_MEMORY(i) "vpdpbusd (%1)%{1to16%},%%zmm31,%%zmm" #i "\n"
 #define HALVES(i) "vdpbf16ps %%zmm30,%%zmm31,%%zmm" #i "\n"
 #define FLOATS(i) "vfmadd231ps %%zmm30,%%zmm31,%%zmm" #i "\n"
-#define LOOP(name, before, body)                                                                                    \
-  __attribute__((target("avx512f"))) void name(int64_t rounds, const char* memory) {                                \
-    asm volatile(TWELVE(CLEAR) CLEAR(30) CLEAR(31) "1:\n" before body "dec %0\n jnz 1b\n"                           \
-                 : "+r"(rounds)                                                                                     \
-                 : "r"(memory)                                                                                      \
-                 : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
-                   "xmm11", "xmm30", "xmm31");                                                                      \
+#define LOOP(name, before, body)                                                                                                        \
+  __attribute__((target("avx512f"))) void name(int64_t rounds, const char* memory) {                                                    \
+    asm volatile(TWELVE(CLEAR) CLEAR(30) CLEAR(31) "1:\n" before body "dec %0\n jnz 1b\n"                                               \
+                 : "+r"(rounds)                                                                                                         \
+                 : "r"(memory)                                                                                                          \
+                 : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm30", \
+                   "xmm31");                                                                                                            \
   }
 LOOP(bytes, "", TWELVE(BYTES))
 LOOP(bytes_from_memory, "vmovdqa64 64(%1),%%zmm31\n", TWELVE(BYTES_FROM_MEMORY))
@@ -55,8 +55,8 @@ void multiply(const char* name, void (*loop)(int64_t, const char*), int products
     taken = std::min(taken, seconds(threads, [&](int) { loop(kRounds, memory); }));
   }
   const double instructions = 12.0 * kRounds * threads / taken;
-  std::printf("{\"case\":\"%s\",\"threads\":%d,\"instructions_per_s\":%.3g,\"gflop_per_s\":%.4g,\"dots768_per_s\":%.3g}\n", name,
-              threads, instructions, instructions * products * 2 / 1e9, instructions * products / 768);
+  std::printf("{\"case\":\"%s\",\"threads\":%d,\"instructions_per_s\":%.3g,\"gflop_per_s\":%.4g,\"dots768_per_s\":%.3g}\n", name, threads,
+              instructions, instructions * products * 2 / 1e9, instructions * products / 768);
 }
 #endif
 

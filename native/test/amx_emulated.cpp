@@ -4,8 +4,8 @@
 #include "dense/kernels/scan_amx.cpp"
 #include "encoder/bytes_amx.cpp"
 #else
-#include "encoder/byte_products.hpp"
 #include "dense/kernels/kernels.hpp"
+#include "encoder/byte_products.hpp"
 namespace trawl {
 extern const Kernels* const kEmulatedAmxKernels;
 const Kernels* const kEmulatedAmxKernels = nullptr;

@@ -69,7 +69,7 @@ void add_dots(int sum, int left, int right) {
     }
   }
 }
-inline void dot(int sum, int rows, int digits) { add_dots<int8_t>(sum, rows, digits); }               // tdpbssd
+inline void dot(int sum, int rows, int digits) { add_dots<int8_t>(sum, rows, digits); }              // tdpbssd
 inline void dot_unsigned(int sum, int rows, int columns) { add_dots<uint8_t>(sum, rows, columns); }  // tdpbusd
 
 }  // namespace amx_emulation

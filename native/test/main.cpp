@@ -35,8 +35,8 @@ int main(int argc, char** argv) {
       ++failed;
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("%s %s (%.2f s)%s%s\n", problem.empty() ? "ok  " : "FAIL", test.name.c_str(), seconds,
-                problem.empty() ? "" : "\n     ", problem.c_str());
+    std::printf("%s %s (%.2f s)%s%s\n", problem.empty() ? "ok  " : "FAIL", test.name.c_str(), seconds, problem.empty() ? "" : "\n     ",
+                problem.c_str());
     std::fflush(stdout);
     if (failed > 0 && std::getenv("TRAWL_TEST_STOP") != nullptr) break;
   }

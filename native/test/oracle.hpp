@@ -93,7 +93,7 @@ class TempDir {
 inline void write_file(const std::string& path, const void* bytes, size_t count) {
   FILE* file = std::fopen(path.c_str(), "wb");
   CHECK(file != nullptr);
-  CHECK(std::fwrite(bytes, 1, count, file) == count);
+  CHECK(count == 0 || std::fwrite(bytes, 1, count, file) == count);
   std::fclose(file);
 }
 
@@ -113,10 +113,10 @@ struct BuildOptions {
   int shards = 1;
   int64_t rows_per_block = 16;
   std::vector<float> mean;
-  bool half = false;       // stores the rows as float16 (they must be representable)
+  bool half = false;         // stores the rows as float16 (they must be representable)
   bool split_files = false;  // stores the rows in three files that begin and end inside rows, after a header of odd length
   bool with_codes = true;
-  int64_t prefilter = 0;      // number of components; 0, or more than the dimension: no prefilter
+  int64_t prefilter = 0;       // number of components; 0, or more than the dimension: no prefilter
   std::vector<uint64_t> live;  // empty: all rows
 };
 
@@ -127,8 +127,7 @@ struct Built {
   std::unique_ptr<trawl::Index> index;
 };
 
-inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::ThreadPool& pool,
-                                    const BuildOptions& options = {}) {
+inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::ThreadPool& pool, const BuildOptions& options = {}) {
   auto built = std::make_unique<Built>();
   built->index = std::make_unique<trawl::Index>(metric, data.d);
   for (int s = 0; s < options.shards; ++s) {
@@ -151,8 +150,8 @@ inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::Thre
     auto type = trawl::RowType::kFloat32;
     if (options.half) {
       built->halves.emplace_back(count * data.d);
-      CHECK(trawl::first_not_half(data.row(first), count * data.d) == static_cast<size_t>(count * data.d));
-      trawl::floats_to_halves(data.row(first), count * data.d, built->halves.back().data());
+      CHECK(trawl::first_not_f16(data.row(first), count * data.d) == static_cast<size_t>(count * data.d));
+      trawl::f32_to_f16_array(data.row(first), count * data.d, built->halves.back().data());
       bytes = built->halves.back().data();
       type = trawl::RowType::kFloat16;
     }
@@ -163,8 +162,7 @@ inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::Thre
       std::vector<trawl::RowSegment> segments;
       for (int part = 0; part < 3; ++part) {
         std::vector<uint8_t> content(45, 0xFF);  // a header of odd length in front
-        content.insert(content.end(), static_cast<const uint8_t*>(bytes) + cuts[part],
-                       static_cast<const uint8_t*>(bytes) + cuts[part + 1]);
+        content.insert(content.end(), static_cast<const uint8_t*>(bytes) + cuts[part], static_cast<const uint8_t*>(bytes) + cuts[part + 1]);
         const std::string path = built->directory.file();
         write_file(path, content.data(), content.size());
         segments.push_back({path, 45, cuts[part + 1] - cuts[part]});
@@ -198,8 +196,8 @@ inline void check_same(const trawl::SearchResult& result, int64_t q, const Hits&
     const double score = result.scores[q * result.k + i];
     const int64_t row = result.rows[q * result.k + i];
     if (row != expected[i].second || std::memcmp(&score, &expected[i].first, 8) != 0) {
-      text << "query " << q << " rank " << i << ": row " << row << " with " << score << ", expected row "
-           << expected[i].second << " with " << expected[i].first;
+      text << "query " << q << " rank " << i << ": row " << row << " with " << score << ", expected row " << expected[i].second << " with "
+           << expected[i].first;
       check::fail(file, line, text.str());
     }
   }
@@ -207,17 +205,14 @@ inline void check_same(const trawl::SearchResult& result, int64_t q, const Hits&
 
 // Searches all queries and compares each with the oracle. Returns the result, for its statistics.
 inline trawl::SearchResult check_search(const trawl::Index& index, const Data& data, const Data& queries,
-                                        const trawl::SearchOptions& options, trawl::ThreadPool& pool, const char* file,
-                                        int line) {
+                                        const trawl::SearchOptions& options, trawl::ThreadPool& pool, const char* file, int line) {
   trawl::SearchResult result = trawl::search(index, queries.values.data(), queries.n, options, pool);
   for (int64_t q = 0; q < queries.n; ++q) {
-    check_same(result, q, top_k(index.metric(), queries.row(q), data, options.k, options.filter_bits, index.live_bits()), file,
-               line);
+    check_same(result, q, top_k(index.metric(), queries.row(q), data, options.k, options.filter_bits, index.live_bits()), file, line);
   }
   return result;
 }
-#define CHECK_SEARCH(index, data, queries, options, pool) \
-  oracle::check_search(index, data, queries, options, pool, __FILE__, __LINE__)
+#define CHECK_SEARCH(index, data, queries, options, pool) oracle::check_search(index, data, queries, options, pool, __FILE__, __LINE__)
 
 inline Data gaussian(int64_t n, int64_t d, uint32_t seed, float spread = 1, float mean = 0) {
   std::mt19937 random(seed);

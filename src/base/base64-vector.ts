@@ -7,6 +7,12 @@ export function encodeVector(vector: Float32Array): string {
 
 /** The values that `encodeVector` encoded. Does not check the text: bytes after the last whole value are ignored. */
 export function decodeVector(text: string): Float32Array {
-  const bytes = Buffer.from(text, 'base64');
-  return Float32Array.from({ length: Math.floor(bytes.length / 4) }, (_, i) => bytes.readFloatLE(i * 4));
+  return floatsOf(Buffer.from(text, 'base64'));
+}
+
+/** The little-endian float32 values in `bytes`. Ignores bytes after the last whole value. */
+export function floatsOf(bytes: Buffer): Float32Array {
+  const floats = new Float32Array(Math.floor(bytes.length / 4));
+  for (let i = 0; i < floats.length; i++) floats[i] = bytes.readFloatLE(i * 4);
+  return floats;
 }

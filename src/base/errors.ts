@@ -111,7 +111,7 @@ export const ERROR_CODES = {
   SOURCE_UNREACHABLE:
     'The source of a copy (a server or an object storage) did not answer, disconnected or was overloaded, after several attempts.',
   SOURCE_REFUSED: 'The source of a copy refuses the key, or is of a version that does not list the files of an index.',
-  SOURCE_CHANGED: 'The source of a copy has another index than when the copy began, or a file is no longer there.',
+  SOURCE_CHANGED: 'The source of a copy has another index than when the copy began, or one of its files is gone.',
   PACKAGE_MISSING:
     'A package that only this option needs is not installed; the message has the command that installs it.',
   ROLLOUT_FAILED: 'A server does not pass a check of a rollout, so the other servers keep their index.',
@@ -168,6 +168,18 @@ export class TrawlError extends Error {
 /** A USAGE error: a mistake on the command line. */
 export function usageError(message: string, options?: TrawlErrorOptions): TrawlError {
   return new TrawlError('USAGE', message, options);
+}
+
+/** Turns CONFIG_INVALID into USAGE, for work whose settings come from the command line. */
+export async function asUsage<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof TrawlError && error.code === 'CONFIG_INVALID') {
+      throw usageError(error.message, { details: error.details, cause: error });
+    }
+    throw error;
+  }
 }
 
 /** An INTERNAL error for a violated invariant. */

@@ -1,10 +1,10 @@
 import { throwIfCancelled } from './abort.ts';
 
 interface InOrderOptions {
-  /** Items that are at work at a time. */
+  /** Limit of the items whose work runs. */
   readonly atOnce: number;
   readonly signal: AbortSignal | undefined;
-  /** Whether the oldest running work goes on after an abort, so that its result is not lost. */
+  /** Whether an abort spares the oldest running work, so that its result is not lost. */
   readonly finishesOldest?: boolean;
 }
 
@@ -14,9 +14,10 @@ interface Running<R> {
 }
 
 /**
- * Runs `work` on the items, at most `atOnce` at a time, and yields the results in the order of the items. The next item is read only
- * when a place is free, and its work begins before the caller gets the result that freed the place. An abort of `signal` aborts the
- * signals of the running work, and no other begins. An error, also one of the caller, does the same, and waits until all work has ended.
+ * Runs `work` on the items, at most `atOnce` at a time, and yields the results in the order of the items. It reads the next item only
+ * when a place is free, and begins its work before the caller gets the result that freed the place. When `signal` aborts, the signals of
+ * the running work abort and no further work begins. When an item or the caller fails, the same happens, and the generator ends after all
+ * work has ended.
  *
  * @throws the error of an item, at its place; TrawlError CANCELLED if items are left after an abort.
  */

@@ -1,4 +1,4 @@
-/** Measures how long a call was queued: the time in which none of its items was being processed. */
+/** Measures how long a call was queued: the time during which none of its items was processed. */
 export class QueueClock {
   #waitedMs = 0;
   #waitingSince = performance.now();

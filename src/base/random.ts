@@ -4,7 +4,6 @@ export class Random {
   #b: number;
   #c: number;
   #counter = 1;
-  #spare: number | undefined;
 
   /** The seed: three 32-bit words. Every bit matters. */
   constructor(a: number, b: number, c: number) {
@@ -35,20 +34,7 @@ export class Random {
     return Math.floor(((this.word() >>> 0) / 4_294_967_296) * limit);
   }
 
-  /** Standard normal, by Box and Muller. */
-  gaussian(): number {
-    if (this.#spare !== undefined) {
-      const value = this.#spare;
-      this.#spare = undefined;
-      return value;
-    }
-    const radius = Math.sqrt(-2 * Math.log(this.uniform()));
-    const angle = 2 * Math.PI * this.uniform();
-    this.#spare = radius * Math.sin(angle);
-    return radius * Math.cos(angle);
-  }
-
-  /** Nearly normal, variance 1, |value| ≤ 3.5: the sum of the four bytes of a word. Faster than `gaussian`. */
+  /** Nearly normal, variance 1, |value| ≤ 3.5: the sum of the four bytes of a word. Faster than a normal one. */
   roughGaussian(): number {
     const word = this.word();
     const sum = (word & 255) + ((word >>> 8) & 255) + ((word >>> 16) & 255) + (word >>> 24);

@@ -11,20 +11,11 @@ export class RunningCalls {
     this.#refusal = refusal;
   }
 
-  get count(): number {
-    return this.#running.size;
-  }
-
   /** @throws TrawlError NOT_READY after `close`; any error of `work`. */
   run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', this.#refusal));
     const running = work();
-    const settled = running
-      .then(
-        () => undefined,
-        () => undefined,
-      )
-      .finally(() => this.#running.delete(settled));
+    const settled: Promise<unknown> = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     return running;
   }

@@ -1,7 +1,7 @@
 declare const sortedBrand: unique symbol;
 
 /** Numbers in ascending order, at least one. */
-export type SortedSamples = readonly [number, ...number[]] & { readonly [sortedBrand]: true };
+type SortedSamples = readonly [number, ...number[]] & { readonly [sortedBrand]: true };
 
 /** @throws RangeError if `values` is empty or has a NaN. */
 export function sortedSamples(values: Iterable<number>): SortedSamples {

@@ -44,13 +44,6 @@ interface RetrieveOptions {
   readonly record?: SearchRequest['record'];
 }
 
-type EmbedOptions = CallOptions & {
-  inputType?: 'query' | 'passage';
-  model?: string;
-  /** @deprecated Use `inputType`. */
-  kind?: 'query' | 'passage';
-};
-
 /**
  * A client of Trawl servers that needs only `fetch`, for Node, browsers and other runtimes. `url` is one base URL or several, as a
  * list or separated by commas. Calls go to the servers in round-robin order, and a server that fails is set aside for a while
@@ -75,9 +68,8 @@ export class TrawlClient {
   }
 
   /** Searches for several queries at once. A query that fails does not fail the others: its result has the error. */
-  async search(request: SearchRequest | readonly Query[], options?: CallOptions): Promise<SearchReply> {
-    const body = Array.isArray(request) ? { queries: request } : request;
-    return (await this.#requests.json('/v1/search', body, options?.signal)) as SearchReply;
+  search(request: SearchRequest | readonly Query[], options?: CallOptions): Promise<SearchReply> {
+    return this.#requests.json('/v1/search', Array.isArray(request) ? { queries: request } : request, options?.signal);
   }
 
   /** Sends Search-R1's request. Returns the documents and scores of each query, best first. */
@@ -86,58 +78,55 @@ export class TrawlClient {
     { topk, questions, histories, template, record, signal }: CallOptions & RetrieveOptions = {},
   ): Promise<ScoredDocument[][]> {
     const body = { queries, topk, questions, history_queries: histories, template, record, return_scores: true };
-    return ((await this.#requests.json('/retrieve', body, signal)) as { result: ScoredDocument[][] }).result;
+    return (await this.#requests.json<{ result: ScoredDocument[][] }>('/retrieve', body, signal)).result;
   }
 
   /** The passage with this id; TrawlResponseError with the code NOT_FOUND if no passage has it. */
   async passage(id: string | number | bigint, options?: CallOptions): Promise<Passage> {
-    const path = `/v1/passages/${encodeURIComponent(String(id))}`;
-    return (await this.#requests.json(path, undefined, options?.signal)) as Passage;
+    return this.#requests.json(`/v1/passages/${encodeURIComponent(String(id))}`, undefined, options?.signal);
   }
 
   /** Many passages by id and by row, in this order, and the documents that they belong to. */
-  async passages(request: PassagesRequest, options?: CallOptions): Promise<PassagesReply> {
-    return (await this.#requests.json('/v1/passages', request, options?.signal)) as PassagesReply;
+  passages(request: PassagesRequest, options?: CallOptions): Promise<PassagesReply> {
+    return this.#requests.json('/v1/passages', request, options?.signal);
   }
 
   /** The scores of given passages, their exact ranks, and whether they have an answer. */
-  async score(request: ScoreRequest | readonly ScoreQuery[], options?: CallOptions): Promise<ScoreReply> {
-    const body = Array.isArray(request) ? { queries: request } : request;
-    return (await this.#requests.json('/v1/score', body, options?.signal)) as ScoreReply;
+  score(request: ScoreRequest | readonly ScoreQuery[], options?: CallOptions): Promise<ScoreReply> {
+    return this.#requests.json('/v1/score', Array.isArray(request) ? { queries: request } : request, options?.signal);
   }
 
-  /** The server's indexes. */
   async indexes(options?: CallOptions): Promise<IndexInfo[]> {
-    const reply = await this.#requests.json('/v1/indexes', undefined, options?.signal);
-    return (reply as { indexes: IndexInfo[] }).indexes;
+    return (await this.#requests.json<{ indexes: IndexInfo[] }>('/v1/indexes', undefined, options?.signal)).indexes;
   }
 
   /** The server's groups, whose names as `index` search several indexes as one. */
   async groups(options?: CallOptions): Promise<GroupInfo[]> {
-    const reply = await this.#requests.json('/v1/indexes', undefined, options?.signal);
-    return (reply as { groups: GroupInfo[] }).groups;
+    return (await this.#requests.json<{ groups: GroupInfo[] }>('/v1/indexes', undefined, options?.signal)).groups;
   }
 
   /**
    * Embeds texts with the prefix and the token limit of queries (default) or of passages. `model` may be omitted if the server has
    * one encoder.
    */
-  async embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Float32Array[]> {
-    const { kind, inputType = kind ?? 'query', model, signal } = options;
+  async embed(
+    texts: readonly string[],
+    { inputType = 'query', model, signal }: CallOptions & { inputType?: 'query' | 'passage'; model?: string } = {},
+  ): Promise<Float32Array[]> {
     const vectors: Float32Array[] = [];
     if (texts.length === 0) return vectors;
-    const name = model ?? (await this.#onlyModel(options));
+    const name = model ?? (await this.#onlyModel(signal));
     for (let start = 0; start < texts.length; start += MAX_EMBEDDED_TEXTS) {
       const input = texts.slice(start, start + MAX_EMBEDDED_TEXTS);
       const body = { input, model: name, input_type: inputType, encoding_format: 'base64' };
-      const { data } = (await this.#requests.json('/v1/embeddings', body, signal)) as { data: { embedding: string }[] };
-      for (const { embedding } of data) vectors.push(floats(embedding));
+      const reply = await this.#requests.json<{ data: { embedding: string }[] }>('/v1/embeddings', body, signal);
+      for (const { embedding } of reply.data) vectors.push(floats(embedding));
     }
     return vectors;
   }
 
   /** Whether a server is ready, without retries. The facts come from the first ready server. */
-  async ready(options?: CallOptions): Promise<Readiness> {
+  ready(options?: CallOptions): Promise<Readiness> {
     return this.#requests.ready(options?.signal);
   }
 
@@ -166,8 +155,8 @@ export class TrawlClient {
     }
   }
 
-  async #onlyModel(options: CallOptions): Promise<string> {
-    const indexes = await this.indexes(options);
+  async #onlyModel(signal: AbortSignal | undefined): Promise<string> {
+    const indexes = await this.indexes({ signal });
     // An index without vectors has no encoder.
     const names = [...new Set(indexes.flatMap(({ model }) => (model === null ? [] : [model.name])))];
     if (names.length === 1) return names[0]!;
@@ -175,7 +164,6 @@ export class TrawlClient {
   }
 }
 
-/** Little-endian float32 values in base64. */
 function floats(base64: string): Float32Array {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);

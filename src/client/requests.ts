@@ -1,9 +1,7 @@
-import { type Answer, jsonObject, notReady, readyFacts } from './answer.ts';
-import { TrawlConnectionError } from './errors.ts';
-import { pause, type RetryOptions, waitMs } from './retry.ts';
+import { TrawlConnectionError, TrawlResponseError } from './errors.ts';
+import { pause, type RetryOptions, untilAborted, waitMs } from './retry.ts';
 import { Servers } from './servers.ts';
 import type { Readiness } from './types.ts';
-import { untilAborted } from './until-aborted.ts';
 
 /** undici's codes for a time-out while the server is still working. Such a call is not repeated. */
 const TIME_OUTS: readonly unknown[] = ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'];
@@ -13,6 +11,13 @@ const TIME_OUTS: readonly unknown[] = ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_
  * no codes, so there every failure sets the server aside.
  */
 const LOST: readonly unknown[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
+
+interface Answer {
+  readonly url: string;
+  readonly path: string;
+  readonly response: Response;
+  readonly text: string;
+}
 
 type Outcome = Answer | TrawlConnectionError;
 
@@ -35,26 +40,24 @@ export class Requests {
     this.#fetch = send;
   }
 
-  /** Sends a request and returns the JSON of the response. A request without a body is a GET. */
-  async json(path: string, body: object | undefined, signal: AbortSignal | undefined): Promise<object> {
+  /** Sends a request and returns the JSON of the response, which has the type `Reply`. A request without a body is a GET. */
+  async json<Reply>(path: string, body: object | undefined, signal: AbortSignal | undefined): Promise<Reply> {
     for (let round = 0; ; round++) {
       const outcomes = new Map<string, Outcome>();
       for (let url = this.servers.next(outcomes); url !== undefined; url = this.servers.next(outcomes)) {
         const outcome = await this.#send(url, path, body, signal);
         if (!isRepeatable(outcome)) {
-          if (isAnswer(outcome)) return jsonObject(outcome);
+          if (isAnswer(outcome)) return jsonObject(outcome) as Reply;
           throw outcome;
         }
         outcomes.set(url, outcome);
       }
       const answers = [...outcomes.values()].filter(isAnswer);
       if (round + 1 >= this.#retry.attempts) {
-        if (answers[0] !== undefined) return jsonObject(answers[0]);
+        if (answers[0] !== undefined) return jsonObject(answers[0]) as Reply;
         throw this.#noAnswer(outcomes);
       }
-      const headers = answers
-        .map(({ response }) => response.headers.get('retry-after'))
-        .filter((wait) => wait !== null);
+      const headers = answers.flatMap(({ response }) => response.headers.get('retry-after') ?? []);
       const waits = (headers.length > 0 ? headers : [null]).map((header) => waitMs(round, header, this.#retry));
       await pause(Math.min(...waits), signal);
     }
@@ -123,7 +126,6 @@ function isRepeatable(outcome: Outcome): boolean {
   return !TIME_OUTS.includes(codeOf(outcome.cause));
 }
 
-/** The code of the error that caused an error of `fetch`. */
 function codeOf(error: unknown): unknown {
   return ((error as Error | undefined)?.cause as { code?: unknown } | undefined)?.code;
 }
@@ -133,4 +135,50 @@ function reasonOf({ message, cause }: Error): string {
   if (!(cause instanceof Error)) return message;
   // The AggregateError of a host name with several addresses has a code but no message.
   return `${message}: ${cause.message || String((cause as { code?: unknown }).code)}`;
+}
+
+/** The body as a JSON object. @throws TrawlResponseError if the status is not 2xx, TypeError if the body is not a JSON object. */
+function jsonObject(answer: Answer): Record<string, unknown> {
+  const { url, path, response, text } = answer;
+  const body = parsed(text);
+  if (!response.ok) {
+    const { code, message } = errorOf(body) ?? {
+      code: 'UNKNOWN',
+      message: response.statusText || 'The server refused the request.',
+    };
+    throw new TrawlResponseError(response.status, code, message, response.headers.get('x-request-id'), url);
+  }
+  if (body !== undefined) return body;
+  throw new TypeError(`The response of ${url}${path} is not a JSON object. Check that it is a Trawl server.`);
+}
+
+/** The body of GET /readyz, which has status 503 while the server starts or stops. */
+function readyFacts(answer: Answer): Record<string, unknown> {
+  return (answer.response.status === 503 ? parsed(answer.text) : undefined) ?? jsonObject(answer);
+}
+
+/** Why the server is not ready: it is starting or stopping, or a proxy could not reach it. Undefined if it is ready. */
+function notReady({ path, response, text }: Answer): string | undefined {
+  if (response.status !== 503) return undefined;
+  const body = parsed(text);
+  if (path === '/readyz') return `503, ${String(body?.status)}`;
+  const code = errorOf(body)?.code;
+  if (code === undefined) return '503 without the error format of a Trawl server';
+  return code === 'NOT_READY' ? `503, ${code}` : undefined;
+}
+
+function errorOf(body: Record<string, unknown> | undefined): { code: string; message: string } | undefined {
+  const error = body?.error as { code?: unknown; message?: unknown } | null;
+  return error?.code === undefined ? undefined : { code: String(error.code), message: String(error.message) };
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'object' && body !== null && !Array.isArray(body)
+      ? (body as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,3 @@
-import { untilAborted } from './until-aborted.ts';
-
 /**
  * Retries. A call is repeated after a 503 or a lost connection, because all calls only read. It makes up to `attempts` rounds; a
  * round tries each server once, except those that are set aside. Between rounds the client waits as long as the server's
@@ -19,7 +17,6 @@ export interface RetryOptions {
 
 export const DEFAULT_RETRY: RetryOptions = { attempts: 10, firstWaitMs: 250, maxWaitMs: 30_000, cooldownMs: 10_000 };
 
-/** @throws RangeError if a value is out of range. */
 export function checkRetry(retry: RetryOptions): RetryOptions {
   if (!Number.isSafeInteger(retry.attempts) || retry.attempts < 1) {
     throw new RangeError(`attempts is ${retry.attempts}; it must be a whole number of at least 1.`);
@@ -58,4 +55,18 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
     timer = setTimeout(resolve, ms);
   });
   return untilAborted(over, signal).finally(() => clearTimeout(timer));
+}
+
+/**
+ * Waits for `fetch`, and rejects with the signal's reason also where `fetch` stays pending after an abort, as the `fetch` of Node.js 22
+ * does now and then when a connection ends.
+ */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise<T>((resolve, reject) => {
+    const stop = (): void => reject(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
 }

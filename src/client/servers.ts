@@ -38,12 +38,11 @@ export class Servers {
     return untried.length === 0 ? undefined : untried[this.#position % untried.length];
   }
 
-  /** All servers; those that are set aside come last. */
+  /** All servers; servers that are set aside come last. */
   inOrder(): string[] {
     return [...this.urls].sort((a, b) => Number(this.#setAside.has(a)) - Number(this.#setAside.has(b)));
   }
 
-  /** Ends the setting aside of a server that answered. */
   restore(url: string): void {
     this.#setAside.delete(url);
   }
@@ -52,16 +51,12 @@ export class Servers {
     this.#setAside.set(url, { until: performance.now() + this.#cooldownMs, reason });
   }
 
-  /** Why servers are set aside, by URL. */
   reasons(): Map<string, string> {
     return new Map([...this.#setAside].map(([url, { reason }]) => [url, reason]));
   }
 }
 
-/**
- * The base URLs in a comma-separated string or a list, without trailing slashes.
- * @throws TypeError for an invalid or repeated URL.
- */
+/** The base URLs in a comma-separated string or a list, without trailing slashes. @throws TypeError for an invalid or repeated URL. */
 function baseUrls(urls: string | readonly string[]): string[] {
   const parts = typeof urls === 'string' ? urls.split(',') : urls;
   if (parts.length === 0) throw new TypeError('The list of server URLs is empty; expected at least one.');

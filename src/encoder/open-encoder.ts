@@ -1,29 +1,25 @@
 import { stat } from 'node:fs/promises';
-import { TrawlError } from '../base/errors.ts';
 import { availableCores } from '../base/system/cores.ts';
 import { memoryLimit } from '../base/system/memory.ts';
 import type { EndpointOptions } from './endpoint/endpoint-options.ts';
 import { openEndpoint } from './endpoint/open-endpoint.ts';
-import type { ModelIdentity, Precision } from './identity/model-identity.ts';
-import { type CudaDevices, parseDevice } from './inference/device.ts';
+import type { FolderModelIdentity, ModelIdentity, Precision } from './identity/model-identity.ts';
+import { type CudaDevices, identityOn, parseDevice } from './inference/device.ts';
+import { invalidConfig } from './model/json-file.ts';
 import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
 import type { ModelOverrides } from './model/model-overrides.ts';
-import { ModelEncoder } from './model-encoder.ts';
 import { isServerUrl } from './model-server/server-url.ts';
 import type { EncoderPoolOptions } from './pool/encoder-pool.ts';
-import type { EncoderPools } from './pool/encoder-pools.ts';
+import { EncoderPools } from './pool/encoder-pools.ts';
 import type { TextEncoder } from './text-encoder.ts';
 
 export interface RunOptions {
-  /**
-   * Whether the grouping trial runs while the encoder opens (0.2 s for 22 million weights, 1.3 s for 110 million) instead of with
-   * the first texts of equal length. For servers. Default: false.
-   */
+  /** Whether the grouping trial (0.2 to 1.3 s) runs while the encoder opens, not with the first texts of equal length. Default: false. */
   readonly trialAtStart?: boolean;
   /**
-   * Worker threads, at least 1. On the CPU, more threads than cores slow each other down; default: the cores that this process may
-   * use. On CUDA: the threads of each device. Each has its own copy of the weights, and one tokenises while the device runs another's
-   * batch. Default there: 8, 4, 2 or 1, by the size of the weights, and at most the cores.
+   * Worker threads, at least 1, each with its own copy of the weights. Default: the cores that this process may use. On CUDA: the threads
+   * of each device, so that some tokenise while the device runs the batch of another. Default there: 8, 4, 2 or 1, by the size of the
+   * weights, and at most the cores.
    */
   readonly workers?: number;
   /** `cpu` (default), `cuda`, `cuda:0,cuda:1`. */
@@ -42,10 +38,7 @@ export interface OpenEncoderOptions extends RunOptions {
   readonly overrides?: ModelOverrides;
   /** Precision of the graph; CONFIG_INVALID if the folder has no such graph. */
   readonly precision?: Precision;
-  /**
-   * Preferred precisions, best first, if `precision` is not given. If the folder has none of them, the model's default graph is
-   * used. Default: float16, float32 on CUDA; none on the CPU.
-   */
+  /** Without `precision`: precisions to prefer to the model's default, best first. Default: float16, float32 on CUDA; none on the CPU. */
   readonly preferredPrecisions?: readonly Precision[];
   /** Pools that share workers and weights, or an endpoint's client, between encoders of the same model. Default: a separate pool. */
   readonly pools?: EncoderPools;
@@ -65,22 +58,43 @@ export interface OpenEncoderOptions extends RunOptions {
  */
 export async function openEncoder(nameOrFolder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
   if (isServerUrl(nameOrFolder)) {
-    const { endpoint, overrides, recorded, answersSince, signal, onWarning, pools } = options;
-    return openEndpoint(nameOrFolder, {
-      ...endpoint,
-      overrides,
-      recorded,
-      answersSince,
-      signal,
-      onWarning,
-      clients: pools?.endpoints,
-    });
+    const { endpoint, overrides, recorded, answersSince, signal, onWarning } = options;
+    // Named one by one, because the options of an index also have a `model`.
+    const rest = { overrides, recorded, answersSince, signal, onWarning, clients: options.pools?.endpoints };
+    return openEndpoint(nameOrFolder, { ...endpoint, ...rest });
   }
   const devices = parseDevice(options.device ?? 'cpu');
   const preferred = options.preferredPrecisions ?? (devices === null ? [] : (['float16', 'float32'] as const));
   const precision = options.precision ?? (await firstPresent(nameOrFolder, preferred));
   const model = await readModelFolder(nameOrFolder, options.overrides, { precision });
-  return ModelEncoder.open(await poolOptions(model, devices, options), options.pools);
+  return openModelEncoder(await poolOptions(model, devices, options), options.pools);
+}
+
+/** An encoder of a model folder. */
+export type ModelEncoder = TextEncoder & { readonly identity: FolderModelIdentity };
+
+/** Opens an encoder on a pool of `pools`, by default on a separate one. Prefixes and token limits are the encoder's, not the pool's. */
+export async function openModelEncoder(options: EncoderPoolOptions, pools = new EncoderPools()): Promise<ModelEncoder> {
+  const identity = identityOn(options.cudaDevices ?? null, options.model.identity);
+  const { prefixes, maxTokens } = identity;
+  const lease = await pools.lease(options);
+  const { pool } = lease;
+  return {
+    identity,
+    dimension: pool.dimension,
+    separator: pool.separator,
+    get failure() {
+      return pool.failure;
+    },
+    get load() {
+      return lease.load;
+    },
+    encode(inputs, { inputType, truncate = 'tail', signal }) {
+      const tokenize = { prefix: prefixes[inputType], maxTokens: maxTokens[inputType], truncate };
+      return lease.encode(inputs, { tokenize, signal });
+    },
+    close: () => lease.close(),
+  };
 }
 
 /** Chooses the workers, their devices and whether they share weights. Throws CONFIG_INVALID. */
@@ -89,36 +103,30 @@ export async function poolOptions(
   cudaDevices: CudaDevices,
   options: RunOptions,
 ): Promise<EncoderPoolOptions> {
-  if (cudaDevices !== null && model.enginePrecision !== null) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `${model.enginePrecision} runs on CPUs only. Omit --device, or choose another precision with --precision.`,
+  const { trialAtStart, onWarning } = options;
+  const { externalData, enginePrecision, graphPath } = model;
+  if (cudaDevices === null) {
+    const workers = options.workers ?? availableCores();
+    const shareWeights =
+      externalData.length > 0 &&
+      (options.shareWeights ?? (await totalBytes(externalData)) * workers > memoryLimit() / 2);
+    return { model, workers, shareWeights, trialAtStart, onWarning };
+  }
+  if (enginePrecision !== undefined) {
+    throw invalidConfig(
+      `${enginePrecision} runs on CPUs only. Omit --device, or choose another precision with --precision.`,
     );
   }
-  const { trialAtStart = false, onWarning } = options;
-  if (cudaDevices !== null) {
-    const size = deviceSize(await bytesOf([model.graphPath, ...model.externalData]));
-    const threads = options.workers ?? Math.min(size.threads, availableCores());
-    if (!Number.isSafeInteger(threads) || threads < 1) {
-      throw new TrawlError('CONFIG_INVALID', `workers is ${threads}; it must be a whole number from 1.`);
-    }
-    // In turns, so that the first texts go to different devices.
-    const ofThreads = Array.from({ length: threads }, () => cudaDevices).flat();
-    const { batchTokens } = size;
-    return {
-      model,
-      workers: ofThreads.length,
-      cudaDevices: ofThreads,
-      batchTokens,
-      shareWeights: false,
-      trialAtStart,
-      onWarning,
-    };
+  const weightBytes = await totalBytes([graphPath, ...externalData]);
+  const size = DEVICE_SIZES.find(({ mebibytes }) => weightBytes <= mebibytes * 2 ** 20)!;
+  const threads = options.workers ?? Math.min(size.threads, availableCores());
+  if (!Number.isSafeInteger(threads) || threads < 1) {
+    throw invalidConfig(`workers is ${threads}; it must be a whole number from 1.`);
   }
-  const workers = options.workers ?? availableCores();
-  const canShare = model.externalData.length > 0;
-  const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));
-  return { model, workers, cudaDevices, shareWeights, trialAtStart, onWarning };
+  // In turns, so that the first texts go to different devices.
+  const devices = Array.from({ length: threads }, () => cudaDevices).flat();
+  const { batchTokens } = size;
+  return { model, workers: devices.length, cudaDevices: devices, batchTokens, trialAtStart, onWarning };
 }
 
 /**
@@ -133,18 +141,9 @@ const DEVICE_SIZES = [
   { mebibytes: Number.POSITIVE_INFINITY, threads: 1, batchTokens: 16_384 },
 ];
 
-function deviceSize(bytes: number) {
-  return DEVICE_SIZES.find(({ mebibytes }) => bytes <= mebibytes * 2 ** 20)!;
-}
-
-async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {
-  return (await bytesOf(model.externalData)) * workers > memoryLimit() / 2;
-}
-
-async function bytesOf(files: readonly string[]): Promise<number> {
-  let bytes = 0;
-  for (const path of files) bytes += (await stat(path)).size;
-  return bytes;
+async function totalBytes(files: readonly string[]): Promise<number> {
+  const sizes = await Promise.all(files.map(async (path) => (await stat(path)).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 async function firstPresent(nameOrFolder: string, preferred: readonly Precision[]): Promise<Precision | undefined> {

@@ -4,10 +4,7 @@ import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type QueryTemplate } from '
 /** Decides which prefix and which token limit of the model a text gets. */
 export type InputType = 'query' | 'passage';
 
-/**
- * A text, or an agent's sub-query with the question that it was derived from and the history. They are kept separate because
- * truncation may shorten each of them.
- */
+/** A text, or an agent's sub-query with its question and history, which are kept apart because truncation may shorten each. */
 export type EncoderInput = string | QuestionAndQuery;
 
 export interface QuestionAndQuery {
@@ -19,9 +16,8 @@ export interface QuestionAndQuery {
 }
 
 /**
- * Which part of a text is removed when it has more tokens than the limit. `tail` removes the end, as other retrieval servers do.
- * `question` keeps the query of a `QuestionAndQuery`: it removes history queries, oldest first, and then shortens the question; for
- * a plain text it means `tail`.
+ * What is removed from a text with too many tokens. `tail`: the end, as in other retrieval servers. `question` keeps the query of a
+ * `QuestionAndQuery`: it removes history queries, oldest first, and then shortens the question; for a plain text it means `tail`.
  */
 export const TRUNCATE_SIDES = ['tail', 'question'] as const;
 export type TruncateSide = (typeof TRUNCATE_SIDES)[number];
@@ -41,9 +37,8 @@ export type EncodeOutcome =
       /** Tokens embedded, special tokens included; null if an endpoint counts only whole requests. */
       readonly tokens: number | null;
       /**
-       * For an endpoint: whether it is known to have truncated the text; it need not say so. Otherwise whether the text had more
-       * tokens than the limit, or the text, question or query had more than 200,000 characters. Characters beyond that are not
-       * read, so that no text occupies a worker for long.
+       * Whether the text had more tokens than the limit, or a part of it more than 200,000 characters, beyond which nothing is read so
+       * that no text occupies a worker for long. An endpoint may truncate a text without saying so.
        */
       readonly truncated: boolean;
       /** `nothing` if `truncated` is false. */
@@ -63,22 +58,22 @@ export function applyTemplate(input: EncoderInput, template: QueryTemplate = DEF
 }
 
 /**
- * The text that is embedded for an input, before truncation: the prefix, then question, history and query with the separator and a
- * space on each side in between (null: one space). A blank question or history query is omitted.
+ * The text that is embedded for an input, before truncation: the prefix, then question, history and query with ` SEPARATOR ` between
+ * them (null: one space). A blank question or history query is omitted.
  */
 export function composeText(input: EncoderInput, prefix: string, separator: string | null): string {
   const between = separator === null ? ' ' : ` ${separator} `;
   return prefix + [...contextOf(input), typeof input === 'string' ? input : input.query].join(between);
 }
 
-/** What stands before the query: the question and the history, without blank ones. */
+/** What stands before the query: question and history, without blank parts. */
 export function contextOf(input: EncoderInput): readonly string[] {
   if (typeof input === 'string') return [];
   return [input.question, ...(input.history ?? [])].filter((part) => part.trim() !== '');
 }
 
 /** Number of characters (UTF-16 units) of all parts. */
-export function lengthOf(input: EncoderInput): number {
+export function countCharacters(input: EncoderInput): number {
   if (typeof input === 'string') return input.length;
   const { question, query, history = [] } = input;
   return history.reduce((sum, { length }) => sum + length, question.length + query.length);
@@ -102,17 +97,11 @@ export interface EncodeOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * Queue and counters of one encoder. For encoders that share a pool, the counts add up to the pool's counts, but each has the
- * `expectedWaitMs` of the whole pool.
- */
+/** Queue and counters of one encoder. The counts of encoders that share a pool add up to the pool's. */
 export interface EncoderLoad {
   /** Texts that no worker has received. */
   readonly waitingTexts: number;
-  /**
-   * Expected time until all waiting texts are done, in milliseconds, including texts of other encoders that share the pool; 0
-   * before the first measurement.
-   */
+  /** Expected time until all waiting texts of the pool are done, in milliseconds; 0 before the first measurement. */
   readonly expectedWaitMs: number;
   /** Texts encoded. */
   readonly texts: number;
@@ -136,10 +125,7 @@ export function tokensOf({ tokens, outcomes }: Pick<EncodeResult, 'tokens' | 'ou
   return tokens ?? outcomes.reduce((sum, outcome) => sum + (outcome.ok ? (outcome.tokens ?? 0) : 0), 0);
 }
 
-/**
- * Turns texts into vectors. On the CPU, the bits of a text's vector do not depend on the other texts of the batch
- * (`identity.batchInvariant`). Work runs in worker threads and does not block the calling thread.
- */
+/** Turns texts into vectors, whose bits do not depend on the other texts of the batch if `identity.batchInvariant`. */
 export interface TextEncoder {
   readonly identity: ModelIdentity;
   readonly dimension: number;
@@ -150,11 +136,7 @@ export interface TextEncoder {
   readonly load: EncoderLoad;
   /** Calls of `texts` texts each that keep it busy at a time; undefined: a few calls of hundreds of texts. */
   busyCalls?(texts: number): number;
-  /**
-   * Checks that the model has not changed since it was opened. Undefined: it cannot change.
-   *
-   * @throws TrawlError MODEL_MISMATCH if it has; ENDPOINT_FAILED if the endpoint does not answer; CANCELLED.
-   */
+  /** Throws MODEL_MISMATCH if the model has changed, ENDPOINT_FAILED without an answer, or CANCELLED. Absent: it cannot change. */
   readonly check?: (signal?: AbortSignal) => Promise<void>;
   /** A text that fails does not fail the call: see `outcomes`. Rejects with CANCELLED after an abort or `close`. */
   encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult>;

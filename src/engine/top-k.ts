@@ -1,68 +1,56 @@
+interface Hit {
+  readonly row: number;
+  readonly score: number;
+}
+
+/** A small k is sorted after more hits than 2k, because each sorting costs as much as comparing many hits. */
+const MORE_HITS = 16;
+
 /**
- * The k best of a stream of scored rows, as a binary heap with the worst at the root. Larger scores are better, equal scores
- * are ordered by the lower row. This order is total, so the result does not depend on the order of the stream.
+ * The k best of a stream of scored rows. Larger scores are better, equal scores are ordered by the lower row. This order is total, so
+ * the result does not depend on the order of the stream.
  */
 export class TopK {
   readonly #k: number;
-  readonly #rows: number[] = [];
-  readonly #scores: number[] = [];
+  /** The k best so far, and rows that came since the last sorting. */
+  #hits: Hit[] = [];
+  /** The last of the k best at the last sorting; undefined if there were fewer. */
+  #worst: Hit | undefined;
 
   constructor(k: number) {
     this.#k = k;
   }
 
   offer(row: number, score: number): void {
-    if (this.#rows.length < this.#k) {
-      this.#rows.push(row);
-      this.#scores.push(score);
-      this.#siftUp(this.#rows.length - 1);
-    } else if (better(score, row, this.#scores[0]!, this.#rows[0]!)) {
-      this.#rows[0] = row;
-      this.#scores[0] = score;
-      this.#siftDown();
-    }
+    const worst = this.#worst;
+    if (worst !== undefined && (score < worst.score || (score === worst.score && row > worst.row))) return;
+    this.#hits.push({ row, score });
+    if (this.#hits.length >= 2 * this.#k + MORE_HITS) this.#sort();
   }
 
   /** Best first. */
   sorted(): { rows: number[]; scores: number[] } {
-    const order = this.#rows.map((_, i) => i);
-    order.sort((a, b) => (better(this.#scores[a]!, this.#rows[a]!, this.#scores[b]!, this.#rows[b]!) ? -1 : 1));
-    return { rows: order.map((i) => this.#rows[i]!), scores: order.map((i) => this.#scores[i]!) };
+    this.#sort();
+    return { rows: this.#hits.map(({ row }) => row), scores: this.#hits.map(({ score }) => score) };
   }
 
-  #siftUp(start: number): void {
-    let child = start;
-    while (child > 0) {
-      const parent = (child - 1) >> 1;
-      if (!this.#worse(child, parent)) return;
-      this.#swap(child, parent);
-      child = parent;
-    }
-  }
-
-  #siftDown(): void {
-    let parent = 0;
-    for (;;) {
-      const left = 2 * parent + 1;
-      if (left >= this.#rows.length) return;
-      const right = left + 1;
-      const worst = right < this.#rows.length && this.#worse(right, left) ? right : left;
-      if (!this.#worse(worst, parent)) return;
-      this.#swap(worst, parent);
-      parent = worst;
-    }
-  }
-
-  #worse(a: number, b: number): boolean {
-    return better(this.#scores[b]!, this.#rows[b]!, this.#scores[a]!, this.#rows[a]!);
-  }
-
-  #swap(a: number, b: number): void {
-    [this.#rows[a], this.#rows[b]] = [this.#rows[b]!, this.#rows[a]!];
-    [this.#scores[a], this.#scores[b]] = [this.#scores[b]!, this.#scores[a]!];
+  #sort(): void {
+    this.#hits.sort((a, b) => b.score - a.score || a.row - b.row);
+    this.#hits.length = Math.min(this.#hits.length, this.#k);
+    this.#worst = this.#hits[this.#k - 1];
   }
 }
 
-function better(scoreA: number, rowA: number, scoreB: number, rowB: number): boolean {
-  return scoreA > scoreB || (scoreA === scoreB && rowA < rowB);
+/** The hits of each query in arrays of `places` for each query, as in SearchResult. */
+export function hitArrays(queries: readonly TopK[], places: number) {
+  const counts = new Uint32Array(queries.length);
+  const rows = new Float64Array(queries.length * places).fill(-1);
+  const scores = new Float64Array(queries.length * places);
+  for (const [q, best] of queries.entries()) {
+    const hits = best.sorted();
+    counts[q] = hits.rows.length;
+    rows.set(hits.rows, q * places);
+    scores.set(hits.scores, q * places);
+  }
+  return { counts, rows, scores };
 }

@@ -1,19 +1,12 @@
 import { TrawlError } from '../base/errors.ts';
-import { lengthOf } from '../encoder/text-encoder.ts';
-import type { FindCall, NearestCall, ScoreCall, SelectCall } from './calls/lookup-calls.ts';
-import type { CutCall, EmbedCall, RerankCall } from './calls/model-calls.ts';
+import { countCharacters } from '../encoder/text-encoder.ts';
 import type { Hit } from './calls/query-outcome.ts';
-import {
-  type CallOptions,
-  inputOf,
-  type Patience,
-  type RetrieveCall,
-  type RetrieveQuery,
-} from './calls/retrieve-call.ts';
-import type { TreeCall } from './calls/tree-call.ts';
+import { type CallOptions, inputOf, type RetrieveQuery } from './calls/retrieve-call.ts';
 import { hybridBytes } from './hybrid/hybrid-search.ts';
+import type { Retriever } from './retriever.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 import type { RetrieverStatistics, WaitingStatistics } from './retriever-statistics.ts';
+import type { SearchMode } from './search-mode.ts';
 
 export const DEFAULT_MAX_WAITING_BYTES = 512 * 1024 * 1024;
 
@@ -26,7 +19,7 @@ const FIRST_PASSAGE_BYTES = 2_000;
 /** Weight of the newest answer in the mean size of a passage. */
 const WEIGHT_OF_NEWEST = 0.1;
 
-/** What a call takes while it waits. */
+/** What a call needs while it waits. */
 interface Demand {
   /** Bytes of its queries, vectors and expected answer. */
   readonly bytes: number;
@@ -34,18 +27,10 @@ interface Demand {
   readonly waitMs?: () => number;
 }
 
-/** The calls that may be refused. Explaining hits continues an accepted request, so it is not among them. */
-export interface AdmittedCalls {
-  readonly retrieve: RetrieveCall;
-  readonly searchTree: TreeCall;
-  readonly find: FindCall;
-  readonly select: SelectCall;
-  readonly score: ScoreCall;
-  readonly nearest: NearestCall;
-  readonly embed: EmbedCall;
-  readonly rerank: RerankCall;
-  readonly cut: CutCall;
-}
+/** The calls that may be refused: all but explaining hits, which continues an accepted request. */
+export type AdmittedCalls = {
+  readonly [Name in Exclude<keyof Retriever, 'info' | 'explain'>]: Parameters<Retriever[Name]>[0];
+};
 
 type Loads = Pick<RetrieverStatistics, 'encoder' | 'search' | 'rerank'>;
 
@@ -143,14 +128,14 @@ export class Admission {
   };
 
   /** A search by vectors waits for the encoder and then for the engine; a BM25 search has no queue. */
-  #searchMs(mode: RetrieveCall['mode']): number {
+  #searchMs(mode: SearchMode | undefined): number {
     const { encoder, search } = this.#loads();
     return mode === 'bm25' ? 0 : encoder.expectedWaitMs + search.expectedWaitMs;
   }
 
   #queriesBytes(queries: readonly RetrieveQuery[]): number {
     const each = QUERY_BYTES + 4 * this.#info.dimension;
-    return queries.reduce((sum, query) => sum + each + 2 * lengthOf(inputOf(query)), 0);
+    return queries.reduce((sum, query) => sum + each + 2 * countCharacters(inputOf(query)), 0);
   }
 
   #refusalOf({ patience }: CallOptions, expectedWait: (() => number) | undefined): TrawlError | undefined {
@@ -169,22 +154,6 @@ export class Admission {
       `The request would wait about ${expectedMs} ms; the limit is ${shedAfterMs} ms. Try again later.`,
       { details: { expectedMs, shedAfterMs, retryAfterS: Math.ceil((expectedMs - shedAfterMs) / 1000) } },
     );
-  }
-}
-
-/** How long a request may wait in the queues of an index. Once an index has admitted it, its later calls are not refused there. */
-export class RequestPatience implements Patience {
-  readonly maxWaitMs: number;
-  readonly #admittedBy = new WeakSet<object>();
-
-  constructor(maxWaitMs: number) {
-    this.maxWaitMs = maxWaitMs;
-  }
-
-  bears(waitMs: number, index: object): boolean {
-    const bears = this.#admittedBy.has(index) || waitMs <= this.maxWaitMs;
-    if (bears) this.#admittedBy.add(index);
-    return bears;
   }
 }
 

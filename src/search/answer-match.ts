@@ -12,10 +12,19 @@ const SEPARATOR = '\u0000';
 
 /** Returns a function that says whether a passage contains one of the answers. */
 export function answerMatcher(answers: readonly string[]): (passage: string) => boolean {
-  const needles = answers.map(joinedTokens).filter((needle) => needle !== SEPARATOR);
+  return matcher(answers, joinedTokens, SEPARATOR);
+}
+
+/** @param nothing what is left of an answer that matches nothing. */
+function matcher(
+  answers: readonly string[],
+  read: (text: string) => string,
+  nothing = '',
+): (passage: string) => boolean {
+  const needles = answers.map(read).filter((needle) => needle !== nothing);
   if (needles.length === 0) return () => false;
   return (passage) => {
-    const haystack = joinedTokens(passage);
+    const haystack = read(passage);
     return needles.some((needle) => haystack.includes(needle));
   };
 }
@@ -31,13 +40,7 @@ function joinedTokens(text: string): string {
  * "art" matches "party". An empty answer matches nothing.
  */
 export function substringMatcher(answers: readonly string[]): (passage: string) => boolean {
-  const needles = answers
-    .map((answer) => answer.trim().normalize('NFC').toLowerCase())
-    .filter((needle) => needle !== '');
-  return (passage) => {
-    const haystack = passage.normalize('NFC').toLowerCase();
-    return needles.some((needle) => haystack.includes(needle));
-  };
+  return matcher(answers, (text) => text.trim().normalize('NFC').toLowerCase());
 }
 
 /**
@@ -46,11 +49,7 @@ export function substringMatcher(answers: readonly string[]): (passage: string) 
  * also inside of a word. Unlike there, an answer of which nothing is left matches nothing.
  */
 export function normalisedMatcher(answers: readonly string[]): (passage: string) => boolean {
-  const needles = answers.map(normalised).filter((needle) => needle !== '');
-  return (passage) => {
-    const haystack = normalised(passage);
-    return needles.some((needle) => haystack.includes(needle));
-  };
+  return matcher(answers, normalised);
 }
 
 /** What `string.punctuation` of Python has. */

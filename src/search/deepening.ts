@@ -1,5 +1,5 @@
 import { TrawlError } from '../base/errors.ts';
-import type { QueryAnswer, QueryCertificate, QueryOutcome } from './calls/query-outcome.ts';
+import type { QueryAnswer, QueryOutcome } from './calls/query-outcome.ts';
 import { type RetrieveCall, type RetrieveResult, withVector } from './calls/retrieve-call.ts';
 import type { Search } from './retriever.ts';
 import { addTimings } from './timings.ts';
@@ -31,16 +31,15 @@ export async function retrieveDeepening(
   let { timings } = first;
   const outcomes = [...first.outcomes];
   const depths = outcomes.map(() => call.k);
-  const keepVector = (i: number): void => {
-    queries[i] = withVector(queries[i]!, outcomes[i]!, call.truncate);
+  const mayHaveMore = (i: number): boolean => {
+    const outcome = outcomes[i]!;
+    return depths[i]! < maxK && outcome.ok && outcome.hits.length >= depths[i]!;
   };
   for (let k = call.k; ; ) {
-    const unfinished = (await needMore(outcomes)).filter(
-      (i) => depths[i]! < maxK && mayHaveMore(outcomes[i]!, depths[i]!),
-    );
+    const unfinished = (await needMore(outcomes)).filter(mayHaveMore);
     if (unfinished.length === 0) return { outcomes, timings };
     k = Math.min(maxK, k * DEPTH_FACTOR);
-    unfinished.forEach(keepVector);
+    for (const i of unfinished) queries[i] = withVector(queries[i]!, outcomes[i]!, call.truncate);
     const deeper = await retriever.retrieve({
       ...deeperCall(call, unfinished),
       queries: unfinished.map((i) => queries[i]!),
@@ -49,30 +48,28 @@ export async function retrieveDeepening(
     timings = addTimings(timings, deeper.timings);
     for (const [at, i] of unfinished.entries()) {
       const outcome = deeper.outcomes[at]!;
-      outcomes[i] = outcome.ok ? withCostOf(outcome, outcomes[i]!) : failedDeeper(outcome.error, call.k, k);
+      outcomes[i] = outcome.ok ? withCost(outcome, outcomes[i]!) : failedDeeper(outcome.error, call.k, k);
       depths[i] = k;
     }
   }
 }
 
-/** The parts of a call that are one per query, for some of its queries. */
+/** The call for some of its queries, without the queries themselves. */
 function deeperCall(first: RetrieveCall, unfinished: readonly number[]): RetrieveCall {
   const { asked, continues = { call: first, positions: first.queries.map((_, i) => i) }, ...call } = first;
   return {
     ...call,
-    ...(asked === undefined ? {} : { asked: unfinished.map((i) => asked[i]!) }),
+    asked: asked && unfinished.map((i) => asked[i]!),
     continues: { call: continues.call, positions: unfinished.map((i) => continues.positions[i]!) },
   };
 }
 
-function mayHaveMore(outcome: QueryOutcome, depth: number): boolean {
-  return outcome.ok && outcome.hits.length >= depth;
-}
-
 /** The deeper answer; its certificate also counts the rows that the earlier search rescored. */
-function withCostOf(deeper: QueryAnswer, earlier: QueryOutcome): QueryOutcome {
-  if (!earlier.ok) return deeper;
-  return { ...deeper, certificate: sumOf(deeper, earlier) };
+function withCost(deeper: QueryAnswer, earlier: QueryOutcome): QueryOutcome {
+  const { certificate } = deeper;
+  const before = earlier.ok ? earlier.certificate.rescored : 0;
+  const rescored = certificate.rescored === null || before === null ? null : certificate.rescored + before;
+  return { ...deeper, certificate: { ...certificate, rescored } };
 }
 
 /** Says why more hits were searched than the client asked for. */
@@ -82,8 +79,4 @@ function failedDeeper(error: TrawlError, first: number, k: number): QueryOutcome
     ok: false,
     error: new TrawlError(error.code, `${why}: ${error.message}`, { details: error.details, cause: error }),
   };
-}
-
-function sumOf({ certificate: a }: QueryAnswer, { certificate: b }: QueryAnswer): QueryCertificate {
-  return { ...a, rescored: a.rescored === null || b.rescored === null ? null : a.rescored + b.rescored };
 }

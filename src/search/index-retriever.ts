@@ -2,20 +2,7 @@ import type { TrawlError } from '../base/errors.ts';
 import { RunningCalls } from '../base/running-calls.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../encoder/rerank/pair-budget.ts';
 import type { Reranker } from '../encoder/rerank/reranker.ts';
-import type { RowBitmap } from '../engine/row-bitmap.ts';
 import { Admission, type AdmittedCalls, DEFAULT_MAX_WAITING_BYTES } from './admission.ts';
-import type {
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  NearestCall,
-  NearestResult,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-} from './calls/lookup-calls.ts';
-import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from './calls/model-calls.ts';
 import { isEmbedded, type RetrieveCall, type RetrieveResult } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { QueuedIndex } from './dense/queued-index.ts';
@@ -23,26 +10,36 @@ import { IndexSearch, type RetrieverParts, rerankerMissing } from './index-searc
 import type { AnswerCache } from './layers/answer-cache.ts';
 import { RerankedSearch } from './layers/reranked-search.ts';
 import { SharedSearch } from './layers/shared-search.ts';
-import type { OpenRetriever } from './retriever.ts';
+import type {
+  CutCall,
+  EmbedCall,
+  ExplainCall,
+  FindCall,
+  NearestCall,
+  OpenRetriever,
+  RerankCall,
+  ScoreCall,
+  SelectCall,
+} from './retriever.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 import { NO_STATISTICS, type RetrieverStatistics } from './retriever-statistics.ts';
 
 export interface ServingOptions {
   /** Cache of finished answers, which several retrievers may share. Default: none. */
-  readonly answerCache?: AnswerCache | undefined;
+  readonly answerCache?: AnswerCache;
   /** Whether equal queries in flight are computed once. Default: true. */
-  readonly singleFlight?: boolean | undefined;
+  readonly singleFlight?: boolean;
   /**
    * Limit of the bytes of waiting queries and their expected answers. Above it, calls are refused with OVERLOADED. A low limit
    * refuses bursts that would be answered within seconds; a high limit lets bursts fill the memory. Default: 512 MiB.
    */
-  readonly maxWaitingBytes?: number | undefined;
+  readonly maxWaitingBytes?: number;
   /** Queries of a batch of the vector engine, for throughput; default: as many as keep waits short (`QueuedIndex`). */
-  readonly batchQueries?: number | undefined;
+  readonly batchQueries?: number;
   /** Reranker, which several retrievers may share and which they do not close. Default: none. */
-  readonly reranker?: Reranker | undefined;
+  readonly reranker?: Reranker;
   /** Limit of the estimated tokens that the reranker reads for one call. Default: 16 Mi (32,768 pairs of 512 tokens). */
-  readonly maxRerankTokens?: number | undefined;
+  readonly maxRerankTokens?: number;
 }
 
 /**
@@ -57,18 +54,9 @@ export class IndexRetriever implements OpenRetriever {
   readonly #admission: Admission;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(
-    info: RetrieverInfo,
-    { dense, ...parts }: RetrieverParts,
-    {
-      answerCache,
-      singleFlight = true,
-      maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES,
-      batchQueries,
-      reranker,
-      maxRerankTokens = DEFAULT_MAX_RERANK_TOKENS,
-    }: ServingOptions = {},
-  ) {
+  constructor(info: RetrieverInfo, { dense, ...parts }: RetrieverParts, options: ServingOptions = {}) {
+    const { maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES, maxRerankTokens = DEFAULT_MAX_RERANK_TOKENS } = options;
+    const { answerCache, singleFlight = true, batchQueries, reranker } = options;
     const queued = dense && {
       encoder: dense.encoder,
       index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0, batchQueries }),
@@ -96,40 +84,23 @@ export class IndexRetriever implements OpenRetriever {
     return result;
   }
 
-  find(call: FindCall): Promise<FindResult> {
-    return this.#run('find', call, () => this.#index.find(call));
-  }
-
-  select(call: SelectCall): Promise<RowBitmap> {
-    return this.#run('select', call, () => this.#index.select(call));
-  }
-
-  score(call: ScoreCall): Promise<ScoreResult> {
-    return this.#run('score', call, () => this.#index.score(call));
-  }
+  readonly find = (call: FindCall) => this.#run('find', call, () => this.#index.find(call));
+  readonly select = (call: SelectCall) => this.#run('select', call, () => this.#index.select(call));
+  readonly score = (call: ScoreCall) => this.#run('score', call, () => this.#index.score(call));
+  readonly nearest = (call: NearestCall) => this.#run('nearest', call, () => this.#index.nearest(call));
+  readonly embed = (call: EmbedCall) => this.#run('embed', call, () => this.#index.embed(call));
+  readonly cut = (call: CutCall) => this.#run('cut', call, () => this.#index.cut(call));
 
   /** Continues an accepted request, so it is never refused. */
-  explain(call: ExplainCall): Promise<ExplainResult> {
+  explain(call: ExplainCall) {
     return this.#calls.run(() => this.#index.explain(call));
   }
 
-  nearest(call: NearestCall): Promise<NearestResult> {
-    return this.#run('nearest', call, () => this.#index.nearest(call));
-  }
-
-  embed(call: EmbedCall): Promise<EmbedResult> {
-    return this.#run('embed', call, () => this.#index.embed(call));
-  }
-
-  rerank(call: RerankCall): Promise<RerankResult> {
+  rerank(call: RerankCall) {
     return this.#run('rerank', call, async () => {
       if (this.#reranked === undefined) throw rerankerMissing();
       return this.#reranked.rerank(call);
     });
-  }
-
-  cut(call: CutCall): Promise<CutResult> {
-    return this.#run('cut', call, () => this.#index.cut(call));
   }
 
   #run<Name extends keyof AdmittedCalls, Result>(

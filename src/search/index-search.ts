@@ -4,47 +4,41 @@ import type { TokenCutter } from '../encoder/cutting/token-cutter.ts';
 import type { TextEncoder } from '../encoder/text-encoder.ts';
 import type { FilterCache } from '../engine/columns/filter-cache.ts';
 import type { FieldRanking } from '../engine/lexical/bm25.ts';
-import type { LexicalFields } from '../engine/lexical/lexical-fields.ts';
+import type { LexicalFields } from '../engine/lexical/lexical-index.ts';
 import type { RowBitmap } from '../engine/row-bitmap.ts';
 import { checkScoresFit } from '../engine/vectors/search-checks.ts';
 import type { VectorIndex } from '../engine/vectors/vector-index.ts';
 import type { PassageStore } from '../index/passages/passage-store.ts';
-import type {
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  NearestCall,
-  NearestResult,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-} from './calls/lookup-calls.ts';
-import type { CutCall, CutResult, EmbedCall, EmbedResult } from './calls/model-calls.ts';
 import type { QueryOutcome } from './calls/query-outcome.ts';
 import type { RetrieveCall, RetrieveResult, RowScope, ScopedCall } from './calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { DenseSearch } from './dense/dense-search.ts';
 import { retrieveHybrid } from './hybrid/hybrid-search.ts';
-import { explainWords } from './lexical/explain-words.ts';
 import { LexicalSearch } from './lexical/lexical-search.ts';
-import { retrieveLexical } from './lexical/retrieve-lexical.ts';
-import { OneAtATime } from './one-at-a-time.ts';
-import type { PassageLookup, Search } from './retriever.ts';
+import type {
+  CutCall,
+  EmbedCall,
+  ExplainCall,
+  FindCall,
+  NearestCall,
+  PassageLookup,
+  ScoreCall,
+  Search,
+  SelectCall,
+} from './retriever.ts';
 import type { RetrieverInfo } from './retriever-info.ts';
 import { NO_STATISTICS, type RetrieverStatistics } from './retriever-statistics.ts';
-import { findRows, selectRows } from './rows/find-rows.ts';
-import { type Documents, NO_DOCUMENTS } from './rows/hit-rows.ts';
+import { foundFor, NO_DOCUMENTS } from './rows/hit-rows.ts';
+import { findRows, scoreVectors, scoreWords, selectRows } from './rows/lookup-rows.ts';
 import { RowScopes } from './rows/row-scopes.ts';
-import { scoreVectors, scoreWords } from './rows/score-rows.ts';
 import { missingPart, type SearchMode } from './search-mode.ts';
 import { Stopwatch } from './timings.ts';
 import { searchTree } from './trees/search-tree.ts';
 
-/** The parts of a retriever, which closes them. */
+/** The parts of a retriever. The retriever closes them. */
 export interface RetrieverParts {
   /** Absent if only BM25 is served. */
-  readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex } | undefined;
+  readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex };
   /** Absent if only dense search is served. */
   readonly lexical?: LexicalFields;
   /** Weights of the fields and tie breaker of the BM25 searches that set none. */
@@ -52,7 +46,7 @@ export interface RetrieverParts {
   /** Absent if the index has no columns. */
   readonly filters?: FilterCache;
   /** The rows of each view by its name; absent if there are none. */
-  readonly views?: ReadonlyMap<string, RowBitmap> | undefined;
+  readonly views?: ReadonlyMap<string, RowBitmap>;
   readonly passages: PassageStore;
   /** Absent if the index has no model and no tokenizer was named. */
   readonly cutter?: TokenCutter;
@@ -69,8 +63,7 @@ export class IndexSearch implements Search, PassageLookup {
   readonly #parts: RetrieverParts;
   readonly #dense: DenseSearch | undefined;
   readonly #lexical: LexicalSearch | undefined;
-  readonly #rows: RowScopes;
-  readonly #longTies = new OneAtATime();
+  readonly #scopes: RowScopes;
 
   constructor(info: RetrieverInfo, parts: RetrieverParts) {
     const { dense, lexical, fieldRanking, filters, views = new Map(), liveRows } = parts;
@@ -79,7 +72,7 @@ export class IndexSearch implements Search, PassageLookup {
     this.#parts = parts;
     this.#dense = dense && new DenseSearch(dense, model);
     this.#lexical = lexical && new LexicalSearch(lexical, info, fieldRanking);
-    this.#rows = new RowScopes({ index, columns, filters, views, liveRows });
+    this.#scopes = new RowScopes({ index, columns, filters, views, liveRows });
   }
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
@@ -92,48 +85,41 @@ export class IndexSearch implements Search, PassageLookup {
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     this.#requireParts(mode);
     const scope = this.#rowsInScope(call, watch);
-    // A call without a filter joins the encoder's queue at once, where admission sees it.
+    // Without a filter nothing is awaited here: the call joins the encoder's queue at once, where admission sees it.
     const rows = scope instanceof Promise ? await scope : scope;
     const outcomes = await this.#outcomes(mode, { ...call, k, rows }, watch);
     return { outcomes, timings: watch.timings };
   }
 
   #outcomes(mode: SearchMode, call: ScopedCall, watch: Stopwatch): Promise<QueryOutcome[]> {
-    const passages = this.#documentsFor(call, mode);
+    const ordersById = mode === 'bm25' && call.bm25Order === 'pyserini';
+    const passages = call.documents === false && !ordersById ? NO_DOCUMENTS : this.#parts.passages;
     if (mode === 'dense') return this.#requireDense().retrieve(call, passages, watch);
     const { rows } = this.#info;
     const lexical = this.#requireLexical();
-    return mode === 'bm25'
-      ? retrieveLexical(call, { lexical, passages, rows, longTies: this.#longTies }, watch)
-      : retrieveHybrid(call, { dense: this.#requireDense(), lexical, passages, rows }, watch);
+    if (mode === 'bm25') return lexical.retrieve(call, passages, rows, watch);
+    return retrieveHybrid(call, { dense: this.#requireDense(), lexical, passages, rows }, watch);
   }
 
   async searchTree(call: TreeCall): Promise<TreeResult> {
     throwIfCancelled(call.signal);
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
+    const { filters: columns, passages } = this.#parts;
     const filter = await this.#rowsInScope(call, watch);
-    const { load, ...found } = await searchTree(call, {
-      info: this.#info,
-      lexical: lexical.fields,
-      columns: this.#parts.filters,
-      filter,
-      passages: this.#parts.passages,
-      watch,
-    });
+    const parts = { info: this.#info, lexical: lexical.fields, columns, filter, passages, watch };
+    const { load, ...found } = await searchTree(call, parts);
     lexical.add(load);
     return { ...found, timings: watch.timings };
   }
 
-  async find(call: FindCall): Promise<FindResult> {
+  async find(call: FindCall) {
     const { signal } = call;
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     const among = await this.#rowsInScope(call, watch);
-    const { passages } = this.#parts;
-    const lookup = { passages, rows: this.#rows, indexRows: this.#info.rows };
-    const rowsByKey = await watch.time('search', () => findRows(call, among, lookup));
-    const documents = await watch.time('fetch', () => passages.getMany(rowsByKey.flat(), signal));
+    const rowsByKey = await watch.time('search', () => findRows(call, among, this.#lookup));
+    const documents = await watch.time('fetch', () => this.#parts.passages.getMany(rowsByKey.flat(), signal));
     let next = 0;
     const found = rowsByKey.map((rows) => rows.map((row) => ({ row, document: documents[next++]! })));
     return { found, timings: watch.timings };
@@ -142,19 +128,13 @@ export class IndexSearch implements Search, PassageLookup {
   async select(call: SelectCall): Promise<RowBitmap> {
     throwIfCancelled(call.signal);
     const among = await this.#rowsInScope(call, new Stopwatch());
-    return selectRows(call, among, {
-      passages: this.#parts.passages,
-      rows: this.#rows,
-      indexRows: this.#info.rows,
-      fields: () => this.#requireLexical().fields,
-    });
+    return selectRows(call, among, { ...this.#lookup, fields: () => this.#requireLexical().fields });
   }
 
-  async score(call: ScoreCall): Promise<ScoreResult> {
+  async score(call: ScoreCall) {
     throwIfCancelled(call.signal);
     const watch = new Stopwatch();
-    const among = await this.#rowsInScope(call, watch);
-    const rows = { among, indexRows: Math.max(1, this.#info.rows) };
+    const rows = { among: await this.#rowsInScope(call, watch), indexRows: Math.max(1, this.#info.rows) };
     const outcomes =
       call.mode === 'bm25'
         ? await scoreWords(call, { ...rows, lexical: this.#requireLexical() }, watch)
@@ -162,24 +142,24 @@ export class IndexSearch implements Search, PassageLookup {
     return { outcomes, timings: watch.timings };
   }
 
-  async explain({ queries, bm25, template, signal, ...scope }: ExplainCall): Promise<ExplainResult> {
+  async explain({ queries, bm25, template, signal, ...scope }: ExplainCall) {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
     const among = await this.#rowsInScope(scope, watch);
-    const wanted = queries.map(({ query, rows }) => ({
-      text: lexical.textOf(query, template),
-      rows: rows.filter((row) => this.#rows.isFound(row, among)),
+    const isFound = (row: number): boolean => this.#scopes.isFound(row, among);
+    const texts = queries.map(({ query, rows }) => ({
+      text: lexical.queryText(query, template),
+      rows: rows.filter(isFound),
     }));
-    const ranking = lexical.rankingOf(bm25);
-    const found = await watch.time('search', () => explainWords(lexical.fields, wanted, ranking, signal));
+    const terms = await watch.time('search', () => lexical.explain(texts, bm25, signal));
     const explained = queries.map(({ rows }, q) => {
       let next = 0;
-      return rows.map((row) => (this.#rows.isFound(row, among) ? found[q]![next++]! : []));
+      return rows.map((row) => (isFound(row) ? terms[q]![next++]! : []));
     });
     return { explained, timings: watch.timings };
   }
 
-  async nearest({ vector, k, rows, signal, ...scope }: NearestCall): Promise<NearestResult> {
+  async nearest({ vector, k, rows, signal, ...scope }: NearestCall) {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     const { index } = this.#requireDense();
@@ -187,22 +167,19 @@ export class IndexSearch implements Search, PassageLookup {
     const filter = passing === undefined ? rows : rows === undefined ? passing : rows.intersection(passing);
     const most = Math.min(k, Math.max(1, this.#info.rows));
     const request = { queries: vector, count: 1, k: most, filter, signal };
-    const found = checkScoresFit(await watch.timeQueued('search', () => index.search(request)));
-    const nearest = Array.from({ length: found.counts[0]! }, (_, i) => ({
-      row: found.rows[i]!,
-      score: found.scores[i]!,
-    }));
+    const found = foundFor(checkScoresFit(await watch.timeQueued('search', () => index.search(request))), 0);
+    const nearest = Array.from(found.rows, (row, i) => ({ row, score: found.scores[i]! }));
     return { nearest, timings: watch.timings };
   }
 
-  async embed(call: EmbedCall): Promise<EmbedResult> {
+  async embed(call: EmbedCall) {
     throwIfCancelled(call.signal);
     const watch = new Stopwatch();
     const { vectors, outcomes } = await this.#requireDense().embed(call, watch);
     return { vectors, outcomes, timings: watch.timings };
   }
 
-  async cut({ texts, tokens, signal }: CutCall): Promise<CutResult> {
+  async cut({ texts, tokens, signal }: CutCall) {
     throwIfCancelled(signal);
     const { cutter } = this.#parts;
     if (cutter === undefined) {
@@ -234,14 +211,13 @@ export class IndexSearch implements Search, PassageLookup {
     await Promise.all([dense?.encoder, dense?.index, lexical, filters, passages, cutter].map((part) => part?.close()));
   }
 
-  #rowsInScope(scope: RowScope, watch: Stopwatch): RowBitmap | undefined | Promise<RowBitmap> {
-    const rows = this.#rows.rowsInScope(scope);
-    return rows instanceof Promise ? watch.time('search', () => rows) : rows;
+  get #lookup() {
+    return { passages: this.#parts.passages, rows: this.#scopes, indexRows: this.#info.rows };
   }
 
-  #documentsFor({ documents = true, bm25Order }: RetrieveCall, mode: SearchMode): Documents {
-    const ordersById = mode === 'bm25' && bm25Order === 'pyserini';
-    return documents || ordersById ? this.#parts.passages : NO_DOCUMENTS;
+  #rowsInScope(scope: RowScope, watch: Stopwatch): RowBitmap | undefined | Promise<RowBitmap> {
+    const rows = this.#scopes.rowsInScope(scope);
+    return rows instanceof Promise ? watch.time('search', () => rows) : rows;
   }
 
   /** @throws TrawlError NOT_SUPPORTED if the mode needs a part that is not open. */

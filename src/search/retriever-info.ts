@@ -4,6 +4,7 @@ import type { Column } from '../engine/filter/column.ts';
 import type { Bm25Settings } from '../engine/lexical/lexical-settings.ts';
 import type { Metric } from '../engine/metric.ts';
 import type { SearchGpu } from '../engine/vectors/vector-index.ts';
+import type { IndexDescription } from './opening/index-description.ts';
 import type { SearchMode } from './search-mode.ts';
 
 /** A view of an index. */
@@ -26,7 +27,6 @@ export interface RetrieverInfo {
   readonly modes: readonly SearchMode[];
   /** Settings of its inverted indexes; null if it has none. `scoredBy` is the store whose own BM25 it is; absent: Trawl's. */
   readonly bm25: (Bm25Settings & { readonly scoredBy?: string }) | null;
-  /** The columns that filters can name. */
   readonly columns: readonly Column[];
   /** The views that calls can name. */
   readonly views: readonly ViewInfo[];
@@ -46,56 +46,7 @@ export interface RetrieverInfo {
   /** How the index was made; absent for a group, a replay bundle and an index in a store. */
   readonly description?: IndexDescription;
   /** The indexes of a group, in its order; absent for one index. */
-  readonly members?: readonly MemberInfo[];
-}
-
-/** What the manifests of an index say about how it was made, for people. */
-export interface IndexDescription {
-  readonly corpus: {
-    /** The first of its files. */
-    readonly files: readonly { readonly name: string; readonly bytes: number; readonly passages: number }[];
-    readonly fileCount: number;
-    /** Of all files. */
-    readonly passages: number;
-    readonly skippedLines: number;
-    readonly duplicateIds: number;
-    readonly truncatedPassages: number;
-    readonly passageTemplate: string;
-  };
-  /** Null for an index without vectors. */
-  readonly encoder: {
-    /** Null if an endpoint embeds, which does not say it. */
-    readonly pooling: string | null;
-    readonly normalize: boolean;
-    readonly precision: string | null;
-  } | null;
-  /** The last change after the build; null if there was none. */
-  readonly lastUpdate: string | null;
-  /** Name and version of the program that wrote the manifest. */
-  readonly writer: string;
-  readonly shards: readonly ShardDescription[];
-}
-
-export interface ShardDescription {
-  readonly firstRow: number;
-  readonly rows: number;
-  readonly deletedRows: number;
-  /** Null for a shard without vectors. */
-  readonly dtype: string | null;
-  /** Whether its vectors are in a file of another program. */
-  readonly adopted: boolean;
-  /** Why the shard has a prefilter, or none; null if that was never measured. */
-  readonly prefilter: string | null;
-  /** 0 for a part that the shard does not have. */
-  readonly bytes: { readonly [part in ShardPart]: number };
-}
-type ShardPart = 'vectors' | 'codes' | 'prefilter' | 'words' | 'columns' | 'passages';
-
-/** An index of a group. */
-interface MemberInfo {
-  readonly index: string;
-  readonly generation: string;
-  readonly views: readonly ViewInfo[];
+  readonly members?: readonly Pick<RetrieverInfo, 'index' | 'generation' | 'views'>[];
 }
 
 /** Bytes of the index's files, by how much of them a search reads. */

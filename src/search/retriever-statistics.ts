@@ -20,7 +20,7 @@ export interface LexicalLoad {
   readonly postingsRead: number;
 }
 
-/** Counts of reranking. The pairs are counted for this retriever; the expected wait is of the whole reranker. */
+/** Counts of reranking by this retriever. Only the expected wait covers all users of the reranker. */
 export interface RerankLoad {
   /** Pairs of calls without an answer yet. */
   readonly waitingPairs: number;
@@ -28,7 +28,6 @@ export interface RerankLoad {
   readonly expectedWaitMs: number;
   /** Lists of hits, or of a request's own texts. */
   readonly lists: number;
-  /** Lists that failed. */
   readonly failedLists: number;
   /** Pairs of query and passage that were scored. */
   readonly pairs: number;
@@ -77,42 +76,29 @@ export const NO_STATISTICS: RetrieverStatistics = Object.freeze({
  * encoder's expected wait become 0, because only the successor's count: new queries wait for the successor's encoder, and both
  * retrievers usually share one encoder pool.
  */
-export function withoutLimits({
-  encoder,
-  rerank,
-  waiting,
-  sharing,
-  ...others
-}: RetrieverStatistics): RetrieverStatistics {
+export function withoutLimits(current: RetrieverStatistics): RetrieverStatistics {
   return {
-    ...others,
-    encoder: { ...encoder, expectedWaitMs: 0 },
-    rerank: { ...rerank, expectedWaitMs: 0 },
-    waiting: { ...waiting, maxBytes: 0 },
-    sharing: { ...sharing, cacheMaxBytes: 0 },
+    ...current,
+    encoder: { ...current.encoder, expectedWaitMs: 0 },
+    rerank: { ...current.rerank, expectedWaitMs: 0 },
+    waiting: { ...current.waiting, maxBytes: 0 },
+    sharing: { ...current.sharing, cacheMaxBytes: 0 },
   };
 }
 
 /** The counts of a closed retriever, without its load. */
-export function countsOf({
-  encoder,
-  search,
-  lexical,
-  rerank,
-  waiting,
-  sharing,
-}: RetrieverStatistics): RetrieverStatistics {
+export function countsOnly(last: RetrieverStatistics): RetrieverStatistics {
   return {
-    encoder: { ...encoder, waitingTexts: 0, expectedWaitMs: 0 },
-    search: { ...search, waitingQueries: 0, expectedWaitMs: 0 },
-    lexical,
-    rerank: { ...rerank, waitingPairs: 0, expectedWaitMs: 0 },
-    waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: waiting.refused },
-    sharing: { ...sharing, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
+    encoder: { ...last.encoder, waitingTexts: 0, expectedWaitMs: 0 },
+    search: { ...last.search, waitingQueries: 0, expectedWaitMs: 0 },
+    lexical: last.lexical,
+    rerank: { ...last.rerank, waitingPairs: 0, expectedWaitMs: 0 },
+    waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: last.waiting.refused },
+    sharing: { ...last.sharing, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
   };
 }
 
-export function sumOf(a: RetrieverStatistics, b: RetrieverStatistics): RetrieverStatistics {
+export function addStatistics(a: RetrieverStatistics, b: RetrieverStatistics): RetrieverStatistics {
   const longer = a.search.batchSizes.length < b.search.batchSizes.length ? b : a;
   const batchSizes = longer.search.batchSizes.map(
     (_, i) => (a.search.batchSizes[i] ?? 0) + (b.search.batchSizes[i] ?? 0),

@@ -7,7 +7,7 @@ export type SearchMode = (typeof SEARCH_MODES)[number];
 /**
  * How BM25 hits with equal scores are ordered:
  * - `row`: by row, with exact scores;
- * - `pyserini`: by the id as text, with the rounded scores of Pyserini (`pyserini-order.ts`).
+ * - `pyserini`: by the id as text, with the rounded scores of Pyserini (`pyserini-search.ts`).
  */
 export const BM25_ORDERS = ['row', 'pyserini'] as const;
 export type Bm25Order = (typeof BM25_ORDERS)[number];

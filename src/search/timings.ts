@@ -11,27 +11,19 @@ export type StageTimings = { readonly [stage in Stage]: number };
 export const NO_TIMINGS: StageTimings = Object.freeze({ queue: 0, embed: 0, search: 0, fetch: 0, rerank: 0 });
 
 export function addTimings(a: StageTimings, b: StageTimings): StageTimings {
-  return {
-    queue: a.queue + b.queue,
-    embed: a.embed + b.embed,
-    search: a.search + b.search,
-    fetch: a.fetch + b.fetch,
-    rerank: a.rerank + b.rerank,
-  };
+  return stageTimings((stage) => a[stage] + b[stage]);
 }
 
 /** The longer time of each stage, for calls that ran at the same time. */
 export function longestTimings(a: StageTimings, b: StageTimings): StageTimings {
-  return {
-    queue: Math.max(a.queue, b.queue),
-    embed: Math.max(a.embed, b.embed),
-    search: Math.max(a.search, b.search),
-    fetch: Math.max(a.fetch, b.fetch),
-    rerank: Math.max(a.rerank, b.rerank),
-  };
+  return stageTimings((stage) => Math.max(a[stage], b[stage]));
 }
 
-/** Milliseconds of all stages together, to three decimals. */
+function stageTimings(ms: (stage: Stage) => number): StageTimings {
+  return { queue: ms('queue'), embed: ms('embed'), search: ms('search'), fetch: ms('fetch'), rerank: ms('rerank') };
+}
+
+/** Total milliseconds of all stages, to three decimals. */
 export function totalMs(timings: StageTimings): number {
   return Number(STAGES.reduce((sum, stage) => sum + timings[stage], 0).toFixed(3));
 }
@@ -49,7 +41,7 @@ export class Stopwatch {
     }
   }
 
-  /** As `time`, for work that waited in a queue: that part counts as `queue`. */
+  /** Like `time`, but counts the time that the work waited in a queue as `queue`. */
   async timeQueued<T extends { readonly waitedMs: number }>(stage: Stage, work: () => Promise<T>): Promise<T> {
     const done = await this.time(stage, work);
     this.waited(stage, done.waitedMs);

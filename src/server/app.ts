@@ -3,12 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import { TrawlError } from '../base/errors.ts';
 import type { OpenRetriever } from '../search/retriever.ts';
-import { installAccess } from './access/access.ts';
-import { installCors } from './access/cors.ts';
-import { ConnectionErrors } from './connections/connection-errors.ts';
-import { IdleConnections } from './connections/idle-connections.ts';
-import { installProtocolChecks, WITHOUT_HOST_CHECK } from './connections/protocol-checks.ts';
-import { disconnectIfStalled } from './connections/stalled-readers.ts';
+import { installAccess, installCors } from './access/access.ts';
+import { disconnectIfStalled, IdleConnections } from './connections/disconnects.ts';
+import { ConnectionErrors, installProtocolChecks, WITHOUT_HOST_CHECK } from './connections/protocol-errors.ts';
 import { servesElasticsearch } from './dialects/dispatch.ts';
 import { PRODUCT_HEADER, registerElasticsearch } from './elasticsearch/register.ts';
 import { installErrorHandler, sendError } from './errors/error-reply.ts';
@@ -27,10 +24,8 @@ import { registerDialects, type SearchRoutes } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
 import { registerIndexFiles } from './routes/index-files.ts';
-import { registerIndexes } from './routes/indexes.ts';
-import { registerManifest } from './routes/manifest.ts';
+import { registerIndexes, registerManifest } from './routes/indexes.ts';
 import { registerMcp } from './routes/mcp.ts';
-import { registerMetrics } from './routes/metrics.ts';
 import { registerModels } from './routes/models.ts';
 import { registerPage } from './routes/page.ts';
 import { registerPassage } from './routes/passage.ts';
@@ -137,7 +132,7 @@ function limitConnections(app: FastifyInstance, { maxConnections }: ServerConfig
 function registerRoutes(app: FastifyInstance, routes: SearchRoutes, hasElasticsearch: boolean): void {
   const { holder, config, metrics } = routes;
   registerDialects(app, routes);
-  registerHealth(app, holder, config);
+  registerHealth(app, holder, config, metrics);
   registerIndexes(app, holder, config);
   registerPassage(app, holder, config);
   registerSample(app, holder, config);
@@ -145,7 +140,6 @@ function registerRoutes(app: FastifyInstance, routes: SearchRoutes, hasElasticse
   registerModels(app, holder);
   registerAdmin(app, holder, metrics);
   registerIndexFiles(app, holder);
-  registerMetrics(app, metrics);
   registerMcp(app, routes);
   if (hasElasticsearch) registerElasticsearch(app, routes);
   registerDocs(app);
@@ -153,7 +147,8 @@ function registerRoutes(app: FastifyInstance, routes: SearchRoutes, hasElasticse
 }
 
 function headersOfEveryResponse({ id }: FastifyRequest): Record<string, string> {
-  return { 'x-request-id': id, 'x-content-type-options': 'nosniff' };
+  // The files of the page and the documents replace the cache's rule by their own.
+  return { 'x-request-id': id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
 }
 
 function connectionOptions({ receiveTimeoutMs, headersTimeoutMs }: ServerConfig): object {

@@ -32,13 +32,7 @@ export function wordsOf(query: string): ReadonlySet<string> {
   return new Set(words(query).map(({ word }) => word));
 }
 
-interface Word {
-  readonly word: string;
-  readonly start: number;
-  readonly end: number;
-}
-
-function words(text: string): Word[] {
+function words(text: string) {
   return Array.from(text.matchAll(WORD), (match) => ({
     word: match[0].toLowerCase(),
     start: match.index,

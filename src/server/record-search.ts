@@ -1,11 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { DEFAULT_QUERY_TEMPLATE, type QueryTemplate } from '../encoder/identity/model-identity.ts';
+import type { EncoderInput } from '../encoder/text-encoder.ts';
 import type { RetrieverInfo } from '../search/retriever-info.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
+import { composedParts } from './recording/composed-query.ts';
 import type { TrajectoryGuesser } from './recording/guess-trajectories.ts';
-import type { IgnoredValue, OriginSources } from './recording/read-origins.ts';
-import type { RecordedOpening } from './recording/recorded-opening.ts';
-import type { QueryRecord, RecordedSearch } from './recording/recorded-search.ts';
-import { openingOrigins, withOrigins } from './recording/with-origins.ts';
+import type { QueryOrigin } from './recording/query-origin.ts';
+import { type IgnoredValue, type OriginSources, readOrigins } from './recording/read-origins.ts';
+import type { QueryRecord, RecordedOpening, RecordedRequest, RecordedSearch } from './recording/recorded-search.ts';
 
 /** The header of a reply that names the values of its request that were not recorded. */
 const IGNORED_HEADER = 'x-trawl-record-ignored';
@@ -50,38 +52,86 @@ export function installRecording(app: FastifyInstance, metrics: Pick<ServerMetri
 /** Counts a request's search once, even if it took several calls of the retriever, and records it with the origins of its queries. */
 export function recordSearch(
   search: RecordedSearch,
-  { request, dialect, body }: SearchedRequest,
-  { index, generation, within, model }: RetrieverInfo,
+  searched: SearchedRequest,
+  info: RetrieverInfo,
   { metrics, config: { record }, guesser }: Observers,
 ): void {
   metrics.searched(search.outcomes);
   if (record === null) return;
-  const sources = sourcesOf(request, body);
-  const known = { guesser, connection: request.raw.socket, template: model?.queryTemplate };
-  const originated = withOrigins(search, sources, known);
+  const { request } = searched;
+  const known = { guesser, connection: request.raw.socket, template: info.model?.queryTemplate };
+  const originated = withOrigins(search, originSources(searched), known);
   request.unrecorded = originated.ignored;
-  const view = within === undefined ? {} : { view: within.join() };
-  record.record({ requestId: request.id, dialect, index, generation, ...view }, originated.search);
+  record.record(recordedRequest(searched, info), originated.search);
 }
 
 /** Records what a request opened, with the origins that it names. */
 export function recordOpenings(
   openings: readonly RecordedOpening[],
-  { request, dialect, body }: SearchedRequest,
-  { index, generation, within }: RetrieverInfo,
+  searched: SearchedRequest,
+  info: RetrieverInfo,
   record: QueryRecord | null,
 ): void {
   if (record?.recordOpenings === undefined || openings.length === 0) return;
-  const { origins, ignored } = openingOrigins(sourcesOf(request, body), openings.length);
-  request.unrecorded = ignored;
-  const view = within === undefined ? {} : { view: within.join() };
+  const { origins, ignored } = readOrigins(originSources(searched), openings.length);
+  searched.request.unrecorded = ignored;
+  // Without a trajectory, a single opening gets the id of its trace; none is guessed.
+  const named = origins.length === 1 ? origins.map(namedByTrace) : origins;
   record.recordOpenings(
-    { requestId: request.id, dialect, index, generation, ...view },
-    openings.map((opening, i) => ({ ...opening, origin: origins[i]! })),
+    recordedRequest(searched, info),
+    openings.map((opening, i) => ({ ...opening, origin: named[i]! })),
   );
 }
 
-function sourcesOf(request: FastifyRequest, body: unknown): OriginSources {
-  const parameters = request.query as OriginSources['parameters'];
-  return { body, headers: request.headers, parameters };
+function recordedRequest(
+  { request, dialect }: SearchedRequest,
+  { index, generation, within }: RetrieverInfo,
+): RecordedRequest {
+  return { requestId: request.id, dialect, index, generation, view: within?.join() };
+}
+
+function originSources({ request, body }: SearchedRequest): OriginSources {
+  return { body, headers: request.headers, parameters: request.query as OriginSources['parameters'] };
+}
+
+/**
+ * The search with the origins of its queries. What the dialect says counts before what the request says elsewhere. A query without a
+ * trajectory gets the id of its trace, or else a guess.
+ *
+ * @param known.template the template of the index.
+ * @internal
+ */
+export function withOrigins(
+  search: RecordedSearch,
+  sources: OriginSources,
+  known: { readonly guesser: TrajectoryGuesser; readonly connection: object; readonly template?: QueryTemplate },
+): { readonly search: RecordedSearch; readonly ignored: readonly IgnoredValue[] } {
+  const { queries, items } = search;
+  const { origins: given, ignored } = readOrigins(sources, items?.count ?? queries.length);
+  const stated = queries.map((_, i): QueryOrigin => ({ ...given[items?.positions[i] ?? i], ...search.origins?.[i] }));
+  // A batch may have one trace for all its queries.
+  const named = stated.length === 1 ? stated.map(namedByTrace) : stated;
+  const guesses = known.guesser.guess(
+    known.connection,
+    named.map(({ trajectory, question }, i) =>
+      trajectory === undefined ? (question ?? questionOf(queries[i]!)) : undefined,
+    ),
+  );
+  // What the client says counts before the guess.
+  const origins = named.map((origin, i) => ({ ...guesses[i], ...origin }));
+  // A question that was not searched for must not look as if it were.
+  const template = origins.some(({ question }) => question !== undefined)
+    ? (search.template ?? known.template ?? DEFAULT_QUERY_TEMPLATE)
+    : search.template;
+  return { search: { ...search, template, origins }, ignored };
+}
+
+function namedByTrace(origin: QueryOrigin): QueryOrigin {
+  if (origin.trajectory !== undefined || origin.traceId === undefined) return origin;
+  return { ...origin, trajectory: origin.traceId, trajectoryFrom: 'traceparent' };
+}
+
+function questionOf(input: EncoderInput): string | undefined {
+  if (typeof input !== 'string') return input.question === '' ? undefined : input.question;
+  return composedParts(input)?.question;
 }

@@ -9,13 +9,11 @@ import type { OriginSources } from './recording/read-origins.ts';
 export interface SearchHook {
   /** What health checks and the list of indexes say of it. */
   readonly facts: object;
-  /** The changes that it counts. */
   readonly changes: readonly string[];
   /** Called when a request gets its first retriever. `count` is called with each change. */
   begin(sources: OriginSources, count: (change: string) => void): HookedRequest;
 }
 
-/** A request whose searches are changed. */
 export interface HookedRequest {
   /** The retriever with its changes. All retrievers of a request share what concerns the request. */
   retriever(inner: Retriever, limits: HookLimits): Retriever;
@@ -36,7 +34,7 @@ interface HookConfig {
 }
 
 export interface HookLimits {
-  /** Hits that the client gets per query, if the dialect says so before it searches. Default: those that a call asks for. */
+  /** Hits that the client gets per query, if the dialect says so before it searches. Default: the hits that a call asks for. */
   readonly shown?: number | undefined;
   /** Most hits of all queries of a search that goes deeper than the request asks. Default: no limit. */
   readonly maxHits?: number | undefined;

@@ -44,8 +44,8 @@ export interface ServerConfig extends RequestLimits {
   /** The passages that requests may find, in addition to the filter of a request. Null: all. */
   readonly filter: Filter | null;
   /**
-   * Names of views of the indexes (`OpenRetrieverOptions.views`): requests find only passages that are in all of them, and in those of
-   * their API key and path.
+   * Names of views of the indexes (`OpenRetrieverOptions.views`): requests find only passages that are in all of them, and in the views
+   * of their API key and path.
    */
   readonly views: readonly string[];
   /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
@@ -120,7 +120,7 @@ export interface ServerConfig extends RequestLimits {
 }
 
 export interface McpConfig extends McpToolConfig {
-  /** The accepted names in `host` and `origin`, in addition to those of loopback. */
+  /** The accepted names in `host` and `origin`, in addition to the names of loopback. */
   readonly hosts: readonly string[];
 }
 
@@ -170,99 +170,56 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   tls: null,
 });
 
-const NON_NUMERIC: readonly string[] = [
-  'truncate',
-  'mode',
-  'filter',
-  'views',
-  'bm25Order',
-  'hybrid',
-  'rerank',
-  'logger',
-  'dialects',
-  'mcp',
-  'metrics',
-  'record',
-  'tracer',
-  'searchHook',
-  'writable',
-  'keys',
-  'corsOrigins',
-  'tls',
-] satisfies (keyof ServerConfig)[];
-
 /** Options that 0 disables. */
 const MAY_BE_ZERO: readonly string[] = ['shedAfterMs', 'deadlineMs', 'holdMs'];
 
-/** Node fires a timer with a longer delay immediately. */
+/** Times that become delays of timers. Node fires a timer with a longer delay than `MAX_TIMER_MS` at once. */
+const TIMERS = ['writeStallMs', 'keepAliveMs', 'receiveTimeoutMs', 'headersTimeoutMs', 'deadlineMs', 'holdMs'] as const;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** @throws TrawlError CONFIG_INVALID. */
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...defined(options) };
-  for (const [name, value] of Object.entries(config)) {
-    if (NON_NUMERIC.includes(name)) continue;
+  const fault = configFault(config);
+  if (fault !== undefined) throw new TrawlError('CONFIG_INVALID', fault);
+  return Object.freeze(config);
+}
+
+/** What is wrong with the first wrong option; undefined if all are right. */
+function configFault(config: ServerConfig): string | undefined {
+  const unknown = Object.keys(config).find((name) => !Object.hasOwn(DEFAULT_SERVER_CONFIG, name));
+  if (unknown !== undefined) return `${unknown} is not an option of the server.`;
+  for (const [name, standard] of Object.entries(DEFAULT_SERVER_CONFIG)) {
+    if (typeof standard !== 'number') continue;
+    const value = config[name as keyof ServerConfig];
     const least = MAY_BE_ZERO.includes(name) ? 0 : 1;
-    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
-      throw new TrawlError(
-        'CONFIG_INVALID',
-        `${name} is ${String(value)}; expected a whole number of at least ${least}.`,
-      );
+    if (!Number.isSafeInteger(value) || (value as number) < least) {
+      return `${name} is ${String(value)}; expected a whole number of at least ${least}.`;
     }
   }
-  for (const name of [
-    'writeStallMs',
-    'keepAliveMs',
-    'receiveTimeoutMs',
-    'headersTimeoutMs',
-    'deadlineMs',
-    'holdMs',
+  const { topk, maxK, rerank, maxBodyBytes } = config;
+  const long = TIMERS.find((name) => config[name] > MAX_TIMER_MS);
+  if (long !== undefined) return `${long} is ${config[long]}; expected at most ${MAX_TIMER_MS} (24 days).`;
+  if (topk > maxK) return `topk is ${topk}, but maxK is ${maxK}. Lower topk or raise maxK.`;
+  const origin = config.corsOrigins.find((each) => !isOrigin(each));
+  if (origin !== undefined) return originFault(origin);
+  for (const [name, value, choices] of [
+    ['truncate', config.truncate, TRUNCATE_SIDES],
+    ['mode', config.mode ?? SEARCH_MODES[0], SEARCH_MODES],
+    ['bm25Order', config.bm25Order, BM25_ORDERS],
   ] as const) {
-    if (config[name] <= MAX_TIMER_MS) continue;
-    throw new TrawlError('CONFIG_INVALID', `${name} is ${config[name]}; expected at most ${MAX_TIMER_MS} (24 days).`);
+    if (!(choices as readonly string[]).includes(value)) {
+      return `${name} is ${JSON.stringify(value)}; expected ${choices.join(' or ')}.`;
+    }
   }
-  if (config.topk > config.maxK) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `topk is ${config.topk}, but maxK is ${config.maxK}. Lower topk or raise maxK.`,
-    );
-  }
-  for (const origin of config.corsOrigins) if (!isOrigin(origin)) throw invalidOrigin(origin);
-  if (!TRUNCATE_SIDES.includes(config.truncate)) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `truncate is ${JSON.stringify(config.truncate)}; expected ${TRUNCATE_SIDES.join(' or ')}.`,
-    );
-  }
-  if (config.mode !== null && !SEARCH_MODES.includes(config.mode)) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `mode is ${JSON.stringify(config.mode)}; expected ${SEARCH_MODES.join(' or ')}.`,
-    );
-  }
-  if (!BM25_ORDERS.includes(config.bm25Order)) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `bm25Order is ${JSON.stringify(config.bm25Order)}; expected ${BM25_ORDERS.join(' or ')}.`,
-    );
-  }
-  const fault = hybridFault(config.hybrid);
-  if (fault !== undefined) throw new TrawlError('CONFIG_INVALID', fault);
-  const { rerank, maxK } = config;
   if (rerank !== null && !(Number.isSafeInteger(rerank.depth) && rerank.depth >= 1 && rerank.depth <= maxK)) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `rerank.depth (--rerank-depth) is ${rerank.depth}; expected a whole number from 1 to maxK (--max-k), ${maxK}.`,
-    );
+    return `rerank.depth (--rerank-depth) is ${rerank.depth}; expected a whole number from 1 to maxK (--max-k), ${maxK}.`;
   }
   // A body is decoded into one string before it is parsed.
-  if (config.maxBodyBytes > constants.MAX_STRING_LENGTH) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `maxBodyBytes is ${config.maxBodyBytes}; expected at most ${constants.MAX_STRING_LENGTH}, Node's longest string.`,
-    );
+  if (maxBodyBytes > constants.MAX_STRING_LENGTH) {
+    return `maxBodyBytes is ${maxBodyBytes}; expected at most ${constants.MAX_STRING_LENGTH}, Node's longest string.`;
   }
-  return Object.freeze(config);
+  return hybridFault(config.hybrid);
 }
 
 /** Whether a browser could send this text as an origin. Any other text would silently match no page. */
@@ -272,10 +229,7 @@ function isOrigin(text: string): boolean {
   return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 }
 
-function invalidOrigin(text: string): TrawlError {
+function originFault(text: string): string {
   const meant = URL.canParse(text) && /^https?:/i.test(text) ? ` Did you mean ${new URL(text).origin}?` : '';
-  return new TrawlError(
-    'CONFIG_INVALID',
-    `corsOrigins (--cors-origin) has ${JSON.stringify(text)}; expected scheme://host, or scheme://host:port for a port other than the default, or *.${meant}`,
-  );
+  return `corsOrigins (--cors-origin) has ${JSON.stringify(text)}; expected scheme://host, or scheme://host:port for a port other than the default, or *.${meant}`;
 }

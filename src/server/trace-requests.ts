@@ -1,20 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { defined } from '../base/objects.ts';
 import { CLIENT_CLOSED_REQUEST, onResponseEnd } from './connections/client-signal.ts';
 import { ANSWER_STAGES, type AnswerTimings, elapsedMs } from './metrics/server-timing.ts';
-import type { RequestTracer, SpanStage } from './tracing/tracer.ts';
+import type { RequestTracer } from './tracing/tracer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** What a trace says about an answered search; null before, and for other requests. */
-    answered: AnsweredSearch | null;
+    answered: { dialect: string; index: string | null; queries: number; timings: AnswerTimings | null } | null;
   }
-}
-
-interface AnsweredSearch {
-  readonly dialect: string;
-  readonly index: string | null;
-  readonly queries: number;
-  readonly timings: AnswerTimings | null;
 }
 
 /** Requests of monitoring, which would fill the traces. */
@@ -31,10 +25,11 @@ export function installTracing(app: FastifyInstance, tracer: RequestTracer | nul
 }
 
 function trace(tracer: RequestTracer, request: FastifyRequest, reply: FastifyReply): void {
-  const { method, routeOptions, headers, id, answered } = request;
+  const { method, headers, id, answered } = request;
+  const { url: route } = request.routeOptions;
   const ms = elapsedMs(request);
   const status = reply.raw.writableFinished ? reply.statusCode : CLIENT_CLOSED_REQUEST;
-  const { url: route } = routeOptions;
+  const stages = ANSWER_STAGES.filter((name) => name !== 'total');
   tracer.trace({
     name: route === undefined ? method : `${method} ${route}`,
     headers,
@@ -42,21 +37,15 @@ function trace(tracer: RequestTracer, request: FastifyRequest, reply: FastifyRep
     ms,
     status,
     // The names of OpenTelemetry's conventions for HTTP servers.
-    attributes: {
+    attributes: defined({
       'http.request.method': method,
-      ...(route === undefined ? {} : { 'http.route': route }),
+      'http.route': route,
       'http.response.status_code': status,
       'trawl.request_id': id,
-      ...(answered === null ? {} : searchAttributes(answered)),
-    },
-    stages: answered?.timings == null ? [] : stagesOf(answered.timings),
+      'trawl.dialect': answered?.dialect,
+      'trawl.index': answered?.index ?? undefined,
+      'trawl.queries': answered?.queries,
+    }) as Record<string, string | number>,
+    stages: answered?.timings == null ? [] : stages.map((name) => ({ name, ms: answered.timings![name] })),
   });
-}
-
-function searchAttributes({ dialect, index, queries }: AnsweredSearch): Record<string, string | number> {
-  return { 'trawl.dialect': dialect, ...(index === null ? {} : { 'trawl.index': index }), 'trawl.queries': queries };
-}
-
-function stagesOf(timings: AnswerTimings): SpanStage[] {
-  return ANSWER_STAGES.filter((name) => name !== 'total').map((name) => ({ name, ms: timings[name] }));
 }

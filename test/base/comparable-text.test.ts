@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { comparableText } from '../../src/base/comparable-text.ts';
-import { passageTexts } from '../../training/mining/passage-texts.ts';
+import { passageTexts } from '../../training/mining/near-duplicates.ts';
 
 const EQUAL: readonly (readonly [a: string, b: string, why: string])[] = [
   ['The  Bridge\tof\u00a0Sighs\n', 'the bridge of sighs', 'white space and letter case'],

@@ -9,7 +9,7 @@ import type { BenchFlatResult } from '../../bench/flat/bench-flat.ts';
 import type { FlatRecord } from '../../bench/flat/flat-case.ts';
 import { BASELINES } from '../../bench/flat/flat-engine.ts';
 import { encodeNpy } from '../../bench/vectors/npy.ts';
-import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { cacheFolder } from '../../src/base/options/environment.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';

@@ -211,7 +211,7 @@ test("optimize --help says that the index's settings are the defaults", async ()
   const { stdout } = await runTrawl(['optimize', '--help']);
   const text = stdout.replace(/\s+/g, ' ');
   for (const value of ['english', 'contents', '0.9', '0.4']) {
-    assert.ok(text.includes(`Default: that of the index, or ${value} if it has no inverted indexes.`), value);
+    assert.ok(text.includes(`Default: the index's, or ${value} if it has no inverted indexes.`), value);
   }
 });
 

@@ -243,7 +243,7 @@ test('questions whose answer is yes or no are counted, and not measured by it', 
   const result = await runTrawl(['eval', 'ix', '--queries', 'yes.jsonl', '--cutoffs', '1', '--json'], { cwd });
   const { answerable, metrics } = jsonOf<EvalReport>(result);
   assert.deepEqual([answerable, metrics['answer_hit@1']], [1, 1]);
-  assert.match(result.stderr, /1 of 2 questions have yes or no, or another label, as answer, such as "a"/);
+  assert.match(result.stderr, /1 of 2 questions have only yes, no or another label as answers, such as "a"/);
 });
 
 test('claims of FEVER, whose answer is a class, are counted, too', async () => {
@@ -255,7 +255,7 @@ test('claims of FEVER, whose answer is a class, are counted, too', async () => {
   const result = await runTrawl(['eval', 'ix', '--queries', 'fever.jsonl', '--cutoffs', '1', '--json'], { cwd });
   const { answerable, metrics } = JSON.parse(result.stdout) as EvalReport;
   assert.deepEqual([answerable, metrics['answer_hit@1']], [0, undefined]);
-  assert.match(result.stderr, /2 of 2 questions have yes or no, or another label, as answer, such as "a"/);
+  assert.match(result.stderr, /2 of 2 questions have only yes, no or another label as answers, such as "a"/);
 });
 
 test('gold titles that no search finds are named as such, also if the passages have none', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import type { MetricIntervals } from '../../evaluation/metric-intervals.ts';
+import type { MetricIntervals } from '../../evaluation/compare-evaluations.ts';
 import type { ComparisonReport } from '../../evaluation/systems/comparison.ts';
 import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import { recordLine } from '../helpers/record-lines.ts';

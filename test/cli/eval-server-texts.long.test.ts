@@ -63,7 +63,7 @@ after(async () => {
 });
 
 test('the same answers stand in the texts of an index and of its servers, whatever columns the passages have', async () => {
-  const dialects = SEARCH_DIALECTS.filter(({ client }) => client.texts !== 'excerpt');
+  const dialects = SEARCH_DIALECTS.filter(({ client }) => !client.hit.includes('excerpt'));
   const questions = write(
     'questions.jsonl',
     WORDS.map((word) => ({ id: word, question: 'passage', golden_answers: [word] })),
@@ -92,7 +92,7 @@ test('the same answers stand in the texts of an index and of its servers, whatev
   const own = WORDS.filter((word) => !IN_TITLES.includes(word) && !IN_CONTENTS_ALONE.includes(word));
   assert.deepEqual(found.get(index), own);
   for (const { name, client } of dialects)
-    assert.deepEqual(found.get(name), client.texts === 'joined' ? oneText(name) : own, name);
+    assert.deepEqual(found.get(name), client.hit.includes('contents') ? oneText(name) : own, name);
 });
 
 /**

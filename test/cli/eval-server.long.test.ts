@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { ServerReport } from '../../evaluation/systems/ask-server.ts';
 import type { ComparisonReport } from '../../evaluation/systems/comparison.ts';
-import type { ServerReport } from '../../evaluation/systems/searched-system.ts';
 import type { TrajectoryReport } from '../../training/trajectories/report/trajectory-report.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 import { step1Item } from '../training/trajectories/step1-item.ts';

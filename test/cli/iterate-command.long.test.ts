@@ -3,7 +3,7 @@ import { cpSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, w
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
-import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
+import type { IterationSummary } from '../../training/iteration/iteration-work.ts';
 import { bertCheckpoint, encoderCheckpoint } from '../training/iteration/checkpoints.ts';
 import { cuttingProxy } from '../training/iteration/cutting-proxy.ts';
 import { answersOf, assertOwnAnswers, searchLoad, searchServer } from '../training/iteration/search-load.ts';

@@ -282,8 +282,8 @@ test('wrong command lines are refused with the way out', async () => {
   for (const [args, message] of [
     [['show', path], /expected one of stats, cat, merge, redact/],
     [['stats'], /<file…> is missing/],
-    [['stats', path, '--out', 'x'], /--out is no option of trawl records stats/],
-    [['cat', path, '--unique'], /--unique is no option of trawl records cat/],
+    [['stats', path, '--out', 'x'], /trawl records stats has no option --out/],
+    [['cat', path, '--unique'], /trawl records cat has no option --unique/],
     [['cat', path, '--since', 'yesterday'], /--since is "yesterday"; expected a date or time/],
     [['cat', path, '--until', '2026-13-01'], /--until is "2026-13-01"/],
     [['redact', path], /needs --drop FIELD or --hash FIELD/],

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
@@ -255,6 +256,29 @@ test('the server does not start with a missing or different encoder', async (t) 
   const other = await runTrawl(['serve', index, '--port', '0', '--model', await toyModel(t), '--quiet']);
   assert.equal(other.code, 1);
   assert.match(other.stderr, /built with token-average-256, but the query encoder is toy\. .*\[MODEL_MISMATCH\]\n$/);
+});
+
+test('a request that waits for a start that fails is answered 503 with the reason, and the server ends with 1', async (t) => {
+  // The trial request to the rerank server holds the start until a client waits, and then fails.
+  const rerankServer = createHttpServer().listen(0, '127.0.0.1');
+  t.after(() => rerankServer.close());
+  await once(rerankServer, 'listening');
+  const port = `${await freePort()}`;
+  const rerank = `http://127.0.0.1:${(rerankServer.address() as { port: number }).port}`;
+  const ended = endOf(spawnTrawl(['serve', index, '--port', port, '--rerank', rerank, '--rerank-api', 'tei']));
+  const [, reply] = (await once(rerankServer, 'request')) as [unknown, ServerResponse];
+  const waiting = postJson<{ detail: unknown; error: { code: string } }>(`http://127.0.0.1:${port}`, {
+    queries: ['a'],
+  });
+  const readiness = (await (await fetch(`http://127.0.0.1:${port}/readyz`)).json()) as { status: string };
+  assert.equal(readiness.status, 'starting');
+  reply.writeHead(400).end('{"error": "this server does not rerank"}');
+  const { status, body } = await waiting;
+  assert.equal(status, 503);
+  assert.equal(body.error.code, 'NOT_READY');
+  const { code, stderr } = await ended;
+  assert.equal(code, 1);
+  assert.match(stderr, /cannot be used.*\[RERANK_FAILED\]\n$/);
 });
 
 test('on a terminal the log has readable lines instead of JSON', {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { before, test } from 'node:test';
 import { EXIT } from '../../cli/program/command.ts';
-import type { TriageReport } from '../../training/triage/triage-report.ts';
+import type { TriageReport } from '../../training/triage/triage-model.ts';
 import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
 import { type Ended, endOf, fileFolder, jsonOf, runTrawl, SAMPLE, sampleIndex, spawnTrawl } from './run-trawl.ts';

@@ -7,6 +7,7 @@ import { loadCommands } from '../../cli/program/commands.ts';
 import { commandHelp } from '../../cli/program/help.ts';
 import { environmentName, type OptionTable } from '../../src/base/options/option-spec.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
+import { SEARCH_DIALECTS } from '../../src/server/dialects/dispatch.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';
 
@@ -34,6 +35,14 @@ test('--version and -V print only the version', async () => {
     const { code, stdout } = await runTrawl(args);
     assert.deepEqual([code, stdout], [EXIT.ok, `${packageVersion}\n`]);
   }
+});
+
+test('trawl eval --dialect can name every dialect with a client', () => {
+  const { dialect } = COMMANDS.find(({ name }) => name === 'eval')!.options;
+  assert.deepEqual(
+    dialect!.type === 'choice' && dialect!.choices,
+    SEARCH_DIALECTS.map(({ name }) => name),
+  );
 });
 
 for (const command of COMMANDS) {

@@ -77,7 +77,7 @@ test('passages, indexes, vectors and Search-R1’s request return what the serve
   assert.equal(text![0], 8);
   const [passage] = await client.embed(['one'], { inputType: 'passage', model: 'fake-encoder' });
   assert.equal(passage![1], 'p'.charCodeAt(0));
-  assert.deepEqual(await client.embed(['one'], { kind: 'passage' }), [passage]);
+  assert.deepEqual(await client.embed(['one'], { inputType: 'passage' }), [passage]);
   assert.deepEqual(await client.embed([]), []);
   assert.equal((await client.embed(Array.from({ length: 2_050 }, () => 'x'))).length, 2_050);
   const [documents] = await client.retrieve(['a'], { topk: 2, questions: ['b'] });

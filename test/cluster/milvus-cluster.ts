@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { filesCollection } from '../../src/stores/milvus/collection-files.ts';
 import { parseMilvusAddress } from '../../src/stores/milvus/milvus-address.ts';
 import { MilvusClient } from '../../src/stores/milvus/milvus-client.ts';
+import { filesName } from '../../src/stores/published/find-publication.ts';
 import { milvusPython } from '../peers/install-milvus.ts';
 import { KAFKA_PORT, listens, startKafka } from './kafka.ts';
 import { Program } from './program.ts';
@@ -137,7 +137,7 @@ export class MilvusCluster {
   async drop(collection: string): Promise<void> {
     const client = await this.client();
     try {
-      for (const name of [collection, filesCollection(collection)]) await client.drop(name);
+      for (const name of [collection, filesName(collection)]) await client.drop(name);
     } finally {
       await client.close();
     }

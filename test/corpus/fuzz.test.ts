@@ -61,10 +61,12 @@ interface Read {
 
 /** Counts the passages of a corpus, skipping bad lines; null if the file was refused with a TrawlError. */
 async function read(path: string, format: string, what: string): Promise<Read | null> {
-  const corpus = openCorpus([path], { format, skipBadLines: true });
-  let passages = 0;
+  let [passages, skipped] = [0, 0];
+  const onSkipped = (): void => {
+    skipped += 1;
+  };
   try {
-    for await (const { document } of corpus) {
+    for await (const { document } of openCorpus([path], { format, skipBadLines: true, onSkipped })) {
       JSON.parse(document);
       passages += 1;
     }
@@ -72,9 +74,7 @@ async function read(path: string, format: string, what: string): Promise<Read | 
     assert.ok(error instanceof TrawlError && error.code !== 'INTERNAL', `${what}: ${String(error)}`);
     return null;
   }
-  assert.equal(corpus.report.passages, passages, what);
-  assert.equal(corpus.report.skippedLines, corpus.report.files[0]!.skippedLines);
-  return { passages, skipped: corpus.report.skippedLines };
+  return { passages, skipped };
 }
 
 /** Counts the lines that are not blank, independently of the reader. */

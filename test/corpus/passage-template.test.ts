@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import fc from 'fast-check';
-
-import { contentsOf } from '../../corpus/contents-of.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
+import { contentsOf } from '../../src/index/passages/contents.ts';
 import { failsWith } from './corpus-dir.ts';
 
 test('by default the contents are embedded, or title and text in the form of the wiki dumps', () => {

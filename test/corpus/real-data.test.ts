@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { contentsOf } from '../../corpus/contents-of.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
+import { contentsOf } from '../../src/index/passages/contents.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { corpusDir, readAll } from './corpus-dir.ts';
 
@@ -21,7 +21,7 @@ for (const [name, rows] of [
     for await (const passage of corpus) {
       assert.equal(passage.document, lines[count]);
       assert.equal(passage.location.line, count + 1);
-      assert.ok(contentsOf(passage.row).length > 0);
+      assert.ok(contentsOf(passage.row)!.length > 0);
       count += 1;
     }
     assert.equal(count, rows);
@@ -38,7 +38,7 @@ test('real passages survive gzip and TSV', { skip: withoutSharedData(FLASHRAG) }
     zipped.map(({ document }) => document),
     passages.map(({ document }) => document),
   );
-  const flat = passages.map(({ row }) => contentsOf(row).replaceAll(/[\r\n]/g, '   '));
+  const flat = passages.map(({ row }) => contentsOf(row)!.replaceAll(/[\r\n]/g, '   '));
   const tsv = await readAll(dir.write('c.tsv', flat.map((contents, i) => `${i}\t${contents}\n`).join('')));
   assert.deepEqual(
     tsv.map(({ id, row }) => [id, row.contents]),

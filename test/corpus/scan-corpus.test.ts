@@ -90,13 +90,14 @@ test('reading a part of a plain file starts near the part', async (t) => {
   writeFileSync(path, Array.from({ length: count }, (_, i) => `{"text":"${i}"}\n`).join(''));
   const scan = await scanCorpus(listCorpusFiles([path]));
   assert.equal(scan.positions, count);
-  const corpus = openCorpus([path], { part: { scan, first: count - 30, end: count - 10 } });
+  const corpus = openCorpus([path], { checksums: true, part: { scan, first: count - 30, end: count - 10 } });
   const found: number[] = [];
   for await (const { row, location } of corpus) {
     assert.equal(location.line, Number(row['text']) + 1);
     found.push(location.line);
   }
   assert.deepEqual([found[0], found.length, found.at(-1)], [count - 29, 20, count - 10]);
+  assert.equal(corpus.report.files[0]!.sha256, null, 'a part has no checksum');
   assert.ok(corpus.report.readBytes < 300_000, `${corpus.report.readBytes} bytes were read`);
 });
 

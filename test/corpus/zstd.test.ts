@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { DamagedDataError } from '../../src/base/files/compression.ts';
-import { unzstd } from '../../src/base/files/zstd.ts';
+import { unzstd } from '../../src/base/files/decompress.ts';
 import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
@@ -51,7 +51,7 @@ test('TSV is decompressed, and checksums and sizes are those of the file on disk
   const ids: unknown[] = [];
   for await (const { id } of corpus) ids.push(id);
   assert.deepEqual(ids, [0, 1]);
-  assert.equal(corpus.report.files[0]?.format, 'tsv.zst');
+  assert.equal(corpus.files[0]?.format.name, 'tsv.zst');
   assert.equal(corpus.report.readBytes, packed.length);
 });
 

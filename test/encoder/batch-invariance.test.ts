@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
-import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
+import { openModelEncoder } from '../../src/encoder/open-encoder.ts';
 import { runs } from '../helpers/runs.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { imported } from '../indexer/model-import/imported-model.ts';
@@ -32,7 +32,7 @@ for (const name of MODELS) {
         const model = await readModelFolder(folder, {}, { precision });
         const first = new Map<string, Float32Array>();
         for (const workers of [1, 2, 3]) {
-          const pool = await ModelEncoder.open({ model, workers });
+          const pool = await openModelEncoder({ model, workers });
           t.after(() => pool.close());
           const order = texts.map((text) => ({ text, at: random() })).sort((a, b) => a.at - b.at);
           const { vectors } = await pool.encode(
@@ -64,7 +64,7 @@ for (const name of MODELS) {
     const folder = name === 'toy' ? await toyModel(t) : name;
     const { precisions } = await readModelFolder(folder);
     for (const precision of precisions.filter((each) => each !== 'float16')) {
-      const pool = await ModelEncoder.open({ model: await readModelFolder(folder, {}, { precision }), workers: 2 });
+      const pool = await openModelEncoder({ model: await readModelFolder(folder, {}, { precision }), workers: 2 });
       t.after(() => pool.close());
       const alone: Float32Array[] = [];
       for (const text of SHORT_TEXTS) alone.push((await pool.encode([text], { inputType: 'query' })).vectors);
@@ -91,7 +91,7 @@ test('texts of one token have the same vectors, bit for bit, alone and in a batc
   const { folder } = await imported(checkpoint);
   const texts = [...'abcdefghijklmnopqrstuvwxyz'];
   for (const shareWeights of [true, false]) {
-    const pool = await ModelEncoder.open({ model: await readModelFolder(folder), workers: 1, shareWeights });
+    const pool = await openModelEncoder({ model: await readModelFolder(folder), workers: 1, shareWeights });
     t.after(() => pool.close());
     const { vectors, outcomes } = await pool.encode(texts, { inputType: 'query' });
     for (const [i, text] of texts.entries()) {

@@ -2,21 +2,30 @@ import assert from 'node:assert/strict';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { BertConfig } from '../../indexer/model-import/families/bert-config.ts';
 import { bertNativeWeights } from '../../indexer/model-import/families/bert-native.ts';
-import type { BertWeights } from '../../indexer/model-import/families/bert-weights.ts';
+import type { BertConfig, BertWeights } from '../../indexer/model-import/families/bert-weights.ts';
 import { importModel } from '../../indexer/model-import/import-model.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
+import { openNativeSession } from '../../src/encoder/inference/native-session.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { miniLmFolder, withoutMiniLm } from '../helpers/peers.ts';
-import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
-import { smallestCosine, vectorsOf } from '../helpers/smallest-cosine.ts';
+import { withoutSharedData } from '../helpers/shared-data.ts';
+import { smallestCosine } from '../helpers/smallest-cosine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint, tinyCrossEncoder } from '../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { assertSameBitsWithEachIsa, opened, textsOf, tinyBert, writeFiles } from './tiny-bert.ts';
+import {
+  assertSameBitsInAnyBatch,
+  assertSameBitsWithEachIsa,
+  opened,
+  textsOf,
+  tinyBert,
+  wikiPassages,
+  writeFiles,
+} from './tiny-bert.ts';
 
 const loaded = loadKernel();
 const withoutEngine = loaded.ok ? false : 'the native engine is not built';
@@ -34,20 +43,7 @@ test('a model in bfloat16 gives nearly the vectors of its float32 graph', { skip
 test('in bfloat16 a text has the same bits alone and with others, on one encoder thread and on two', {
   skip: withoutEngine,
 }, async (t) => {
-  const model = await tinyModel(t);
-  const texts = textsOf(80);
-  const one = await opened(t, model, 'bfloat16');
-  const two = await opened(t, model, 'bfloat16', 2);
-  assert.equal(one.identity.batchInvariant, true);
-  const together = await vectorsOf(one, texts);
-  assert.deepEqual(await vectorsOf(two, texts), together);
-  const { dimension } = one.identity;
-  for (const [i, text] of texts.entries()) {
-    const expected = together.slice(i * dimension, (i + 1) * dimension);
-    assert.deepEqual(await vectorsOf(one, [text]), expected, text);
-    // Two threads divide a lone text.
-    assert.deepEqual(await vectorsOf(two, [text]), expected, text);
-  }
+  await assertSameBitsInAnyBatch(t, await tinyModel(t), 'bfloat16');
 });
 
 test('in bfloat16 a model with token types, tanh-approximated GELU and CLS pooling agrees with its float32 graph', {
@@ -160,6 +156,16 @@ test('damaged weights in bfloat16 are refused with their file', { skip: withoutE
   });
 });
 
+test("the engine's own message says why a batch failed", { skip: withoutEngine }, async (t) => {
+  const session = openNativeSession(join(await tinyModel(t), 'model-bfloat16.bin'), 'bfloat16');
+  const [ids, tokens] = [Int32Array.of(2_000_000_000), Int32Array.of(1)];
+  await assert.rejects(session.run({ rows: 1, length: 1, ids, tokens }, 1), (error: TrawlError) => {
+    assert.deepEqual({ ...error.details }, { texts: 1, tokens: 1, outOfMemory: undefined });
+    return trawlError('ENCODER_FAILED', /^The model failed on a text of 1 tokens: (?!\w*Error:)/)(error);
+  });
+  await session.close();
+});
+
 test('bfloat16 is refused on CUDA devices, and for a model without it', { skip: withoutEngine }, async (t) => {
   const model = await tinyModel(t);
   await assert.rejects(openEncoder(model, { precision: 'bfloat16', device: 'cuda' }), (error: Error) => {
@@ -205,8 +211,7 @@ test('all-MiniLM-L6-v2 in bfloat16: 200 passages have a cosine of at least 0.999
 }, async (t) => {
   const folder = await tempFolder(t);
   const { folder: half } = await importModel(miniLmFolder()!, { out: join(folder, 'half'), precisions: ['bfloat16'] });
-  const lines = (await readFile(sharedData('pool_wiki_dev/corpus.jsonl'), 'utf8')).split('\n');
-  const texts = Array.from({ length: 200 }, (_, i) => (JSON.parse(lines[i * 390]!) as { contents: string }).contents);
+  const texts = await wikiPassages();
   const whole = await opened(t, await importedMini(), 'float32', 2);
   const cosine = await smallestCosine(whole, await opened(t, half, 'bfloat16', 2), texts);
   assert.ok(cosine >= 0.9999, String(cosine));

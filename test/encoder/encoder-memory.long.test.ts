@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
-import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
+import { openModelEncoder } from '../../src/encoder/open-encoder.ts';
 
 test('memory stops growing while texts with ever new words are encoded', {
   skip: existsSync(join(packageRoot, 'models/token-average-256')) ? false : 'models/token-average-256 does not exist',
 }, async (t) => {
-  const pool = await ModelEncoder.open({ model: await readModelFolder('token-average-256'), workers: 2 });
+  const pool = await openModelEncoder({ model: await readModelFolder('token-average-256'), workers: 2 });
   t.after(() => pool.close());
   const rounds = async (from: number, to: number): Promise<number> => {
     for (let round = from; round < to; round++) {

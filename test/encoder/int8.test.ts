@@ -10,12 +10,20 @@ import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { jsonOf, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { miniLmFolder, withoutMiniLm } from '../helpers/peers.ts';
-import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
-import { smallestCosine, vectorsOf } from '../helpers/smallest-cosine.ts';
+import { withoutSharedData } from '../helpers/shared-data.ts';
+import { smallestCosine } from '../helpers/smallest-cosine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint, tinyCrossEncoder } from '../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { assertSameBitsWithEachIsa, opened, textsOf, tinyBert, writeFiles } from './tiny-bert.ts';
+import {
+  assertSameBitsInAnyBatch,
+  assertSameBitsWithEachIsa,
+  opened,
+  textsOf,
+  tinyBert,
+  wikiPassages,
+  writeFiles,
+} from './tiny-bert.ts';
 
 const loaded = loadKernel();
 const withoutEngine = loaded.ok ? false : 'the native engine is not built';
@@ -32,19 +40,7 @@ test('a model in int8 gives nearly the vectors of its float32 graph', { skip: wi
 test('in int8 a text has the same bits alone and with others, on one encoder thread and on two', {
   skip: withoutEngine,
 }, async (t) => {
-  const model = await tinyBert(t, BOTH);
-  const texts = textsOf(80);
-  const one = await opened(t, model, 'int8');
-  const two = await opened(t, model, 'int8', 2);
-  assert.equal(one.identity.batchInvariant, true);
-  const together = await vectorsOf(one, texts);
-  assert.deepEqual(await vectorsOf(two, texts), together);
-  const { dimension } = one.identity;
-  for (const [i, text] of texts.entries()) {
-    const expected = together.slice(i * dimension, (i + 1) * dimension);
-    assert.deepEqual(await vectorsOf(one, [text]), expected, text);
-    assert.deepEqual(await vectorsOf(two, [text]), expected, text);
-  }
+  await assertSameBitsInAnyBatch(t, await tinyBert(t, BOTH), 'int8');
 });
 
 test('TRAWL_ISA also chooses the instruction set of the encoder in int8, and each gives the same bits', {
@@ -68,9 +64,9 @@ test('int8 is run by the engine if that is fast here, else by onnxruntime, and t
     remarks,
   } = await importModel(source, { out: join(folder, 'tiny'), precisions: ['int8'] });
   const reason = withoutEngineInt8();
-  assert.equal(description.graph.path, reason === null ? 'model-int8.bin' : 'model-int8.onnx');
-  assert.deepEqual(remarks, reason === null ? [] : [`int8 is a graph for onnxruntime, because ${reason}`]);
-  assert.deepEqual((await readModelFolder(model)).enginePrecisions, reason === null ? ['int8'] : []);
+  assert.equal(description.graph.path, reason === undefined ? 'model-int8.bin' : 'model-int8.onnx');
+  assert.deepEqual(remarks, reason === undefined ? [] : [`int8 is a graph for onnxruntime, because ${reason}`]);
+  assert.deepEqual((await readModelFolder(model)).enginePrecisions, reason === undefined ? ['int8'] : []);
 });
 
 test('what the engine does not compute is a graph for onnxruntime in int8', async (t) => {
@@ -147,8 +143,7 @@ test("all-MiniLM-L6-v2 in int8: 200 passages are at least as near to those of fl
   const folder = await tempFolder(t);
   const imported = async (int8: 'engine' | 'onnxruntime') =>
     (await importModel(miniLmFolder()!, { out: join(folder, int8), precisions: ['int8'], int8 })).folder;
-  const lines = (await readFile(sharedData('pool_wiki_dev/corpus.jsonl'), 'utf8')).split('\n');
-  const texts = Array.from({ length: 200 }, (_, i) => (JSON.parse(lines[i * 390]!) as { contents: string }).contents);
+  const texts = await wikiPassages();
   const whole = await opened(t, await importedMini(), 'float32', 2);
   const engine = await smallestCosine(whole, await opened(t, await imported('engine'), 'int8', 2), texts);
   const graph = await smallestCosine(whole, await opened(t, await imported('onnxruntime'), 'int8', 2), texts);

@@ -6,8 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
-import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
-import { type OpenEncoderOptions, openEncoder } from '../../src/encoder/open-encoder.ts';
+import { type OpenEncoderOptions, openEncoder, openModelEncoder } from '../../src/encoder/open-encoder.ts';
 import type { EncodeOptions, EncoderInput, TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { TOY_DIMENSION, toyModel, transformersModel } from './model-fixtures.ts';
 
@@ -204,7 +203,7 @@ test('texts have the same vectors, up to rounding, in padded batches and alone, 
   const texts = Array.from({ length: 300 }, (_, i) => (i % 50 === 7 ? '' : `word${i % 13} `.repeat((i * 7) % 61)));
   const vectors: Float32Array[] = [];
   for (const batchTokens of [null, 512]) {
-    const pool = await ModelEncoder.open({ model, workers: 2, batchTokens });
+    const pool = await openModelEncoder({ model, workers: 2, batchTokens });
     t.after(() => pool.close());
     const encoded = await pool.encode(texts, { inputType: 'passage' });
     assert.ok(encoded.outcomes.every((outcome) => outcome.ok));

@@ -155,3 +155,14 @@ test('an invalid charsmap and a Unigram model with byte_fallback are refused', (
   const model = { ...file.model, byte_fallback: true };
   assert.throws(() => new TextTokenizer({ ...file, model } as JsonObject, 'some.json'), /byte_fallback/);
 });
+
+test('null in a pre-tokenizer means the default, as in the reference', () => {
+  const file = unpacked('roberta-tokenizer.json.gz');
+  const settings = file.pre_tokenizer as object;
+  const idsOf = (pre_tokenizer: object) =>
+    new TextTokenizer({ ...file, pre_tokenizer }, 'roberta').contentIds('two words', ALL);
+  assert.deepEqual(
+    idsOf({ ...settings, add_prefix_space: null, use_regex: null }),
+    idsOf({ ...settings, add_prefix_space: true, use_regex: true }),
+  );
+});

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type ImportOptions, importModel } from '../../indexer/model-import/import-model.ts';
@@ -9,6 +9,8 @@ import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { EnginePrecision } from '../../src/engine/native/encoder-functions.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { runModule } from '../helpers/run-module.ts';
+import { sharedData } from '../helpers/shared-data.ts';
+import { vectorsOf } from '../helpers/smallest-cosine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
 
@@ -48,6 +50,31 @@ export async function opened(t: TestContext, model: string, precision: Precision
   return encoder;
 }
 
+/** Asserts that a text has the same bits alone and with others, on one encoder thread and on two, which divide a lone text. */
+export async function assertSameBitsInAnyBatch(
+  t: TestContext,
+  model: string,
+  precision: EnginePrecision,
+): Promise<void> {
+  const texts = textsOf(80);
+  const one = await opened(t, model, precision);
+  const two = await opened(t, model, precision, 2);
+  assert.equal(one.identity.batchInvariant, true);
+  const together = await vectorsOf(one, texts);
+  assert.deepEqual(await vectorsOf(two, texts), together);
+  const { dimension } = one.identity;
+  for (const [i, text] of texts.entries()) {
+    const expected = together.slice(i * dimension, (i + 1) * dimension);
+    for (const encoder of [one, two]) assert.deepEqual(await vectorsOf(encoder, [text]), expected, text);
+  }
+}
+
+/** 200 passages of Wikipedia. */
+export async function wikiPassages(): Promise<string[]> {
+  const lines = (await readFile(sharedData('pool_wiki_dev/corpus.jsonl'), 'utf8')).split('\n');
+  return Array.from({ length: 200 }, (_, i) => (JSON.parse(lines[i * 390]!) as { contents: string }).contents);
+}
+
 /**
  * Runs the engine's pass once with each instruction set of the searches, chosen by TRAWL_ISA. `expected`: that of the pass, by that of the
  * searches; others choose the fastest.
@@ -63,14 +90,14 @@ export function assertSameBitsWithEachIsa(
     const code = `
       const { loadKernel } = await import('#root/src/engine/native/kernel.js');
       const { createHash } = await import('node:crypto');
-      const { NativeSession } = await import('#root/src/encoder/inference/native-session.js');
+      const { openNativeSession } = await import('#root/src/encoder/inference/native-session.js');
       const { kernel } = loadKernel();
       const { openBert } = kernel;
       let bert;
       kernel.openBert = (...values) => (bert = openBert(...values));
-      const session = NativeSession.open(${JSON.stringify(weights)}, ${JSON.stringify(precision)});
+      const session = openNativeSession(${JSON.stringify(weights)}, ${JSON.stringify(precision)});
       const ids = Int32Array.from({ length: 14 }, (_, i) => 999 + 31 * i);
-      const { data } = await session.run({ ids, types: null, rows: 2, length: 7, tokens: [7, 7] }, 1);
+      const { data } = await session.run({ ids, rows: 2, length: 7, tokens: [7, 7] }, 1);
       const hash = createHash('sha256').update(new Uint8Array(data.buffer)).digest('hex');
       console.log(kernel.bertFacts(bert).isa, hash);
     `;

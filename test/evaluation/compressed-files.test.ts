@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { readQrels } from '../../evaluation/judgements.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
-import { readQrels } from '../../evaluation/read-qrels.ts';
 import { readQuestions } from '../../evaluation/read-questions.ts';
-import { readRun } from '../../evaluation/read-run.ts';
+import { readRun } from '../../evaluation/run.ts';
 import { failsWith, fileWith } from './evaluation-dir.ts';
 
 const FORMATS = {

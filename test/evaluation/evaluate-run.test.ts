@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { evaluateRun, meansOf, metricsByGroup } from '../../evaluation/evaluate-run.ts';
-import { titleKey } from '../../evaluation/page-title.ts';
+import { titleKey } from '../../evaluation/read-questions.ts';
 import { failsWith } from './evaluation-dir.ts';
 
 const hit = (id: string, text?: string) => ({ id, score: 1, text });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { evaluateRun } from '../../evaluation/evaluate-run.ts';
-import { fuseLists } from '../../evaluation/fuse-lists.ts';
+import { fuseLists } from '../../evaluation/run.ts';
 
 const list = (...ids: string[]) => ids.map((id, i) => ({ id, score: 10 - i, title: `Page ${id}`, text: `text ${id}` }));
 const ids = (passages: readonly { readonly id: string }[]) => passages.map(({ id }) => id).join('');

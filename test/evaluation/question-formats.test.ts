@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { pythonStrings } from '../../evaluation/formats/python-strings.ts';
+import { pythonStrings } from '../../evaluation/python-strings.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';

@@ -3,10 +3,9 @@ import { test } from 'node:test';
 
 import fc from 'fast-check';
 
-import { readQrels } from '../../evaluation/read-qrels.ts';
+import { readQrels } from '../../evaluation/judgements.ts';
 import { answersOf, judgementsOf, readQuestions, titleJudgementsOf } from '../../evaluation/read-questions.ts';
-import type { Run } from '../../evaluation/run.ts';
-import { formatTrecRun } from '../../evaluation/trec-run.ts';
+import { formatTrecRun, type Run } from '../../evaluation/run.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { runs } from '../helpers/runs.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -101,7 +100,6 @@ for (const [line, reason] of [
   ['{"id":1,"question":"q","round_index":-1}', '"round_index"'],
   ['{"id":1,"question":"q","query":5}', '"query"'],
   ['{"id":1,"question":"q","dataset":5}', '"dataset"'],
-  ['{"id":1,"question":"q","round_index":1.5}', '"round_index"'],
   ['{"id":1,"question":"q","golden_answers":"a"}', '"golden_answers"'],
   ['{"id":1,"question":"q","golden_answers":[1]}', '"golden_answers"'],
   ['{"id":1,"question":"q","gold_ids":"7"}', '"gold_ids"'],

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bootstrapInterval, bootstrapIntervals } from '../../evaluation/bootstrap.ts';
-import { changedQueries, compareEvaluations } from '../../evaluation/compare-evaluations.ts';
+import { changedQueries, compareEvaluations, metricIntervals } from '../../evaluation/compare-evaluations.ts';
 import { type Evaluation, type Metrics, meansOf } from '../../evaluation/evaluate-run.ts';
-import { metricIntervals } from '../../evaluation/metric-intervals.ts';
-import { randomisationTest } from '../../evaluation/randomisation-test.ts';
+import { bootstrapInterval, bootstrapIntervals, randomisationTest } from '../../evaluation/significance.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 
 function evaluationOf(values: readonly (readonly [string, Metrics])[]): Evaluation {

@@ -1,5 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { isOutOfMemory } from '../../src/encoder/inference/run-failure.ts';
+import { isOutOfMemory } from '../../src/encoder/inference/token-batch.ts';
 import { freeMemory } from './gpu-machine.ts';
 
 /** What a process takes of a device's memory. It keeps it until it is killed. */

@@ -2,8 +2,7 @@ import { availableCores } from '../../src/base/system/cores.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
-import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
-import { poolOptions } from '../../src/encoder/open-encoder.ts';
+import { type ModelEncoder, openModelEncoder, poolOptions } from '../../src/encoder/open-encoder.ts';
 
 export interface GpuEncoderOptions {
   readonly precision: Precision;
@@ -25,13 +24,13 @@ export async function openGpuEncoder(folder: string, options: GpuEncoderOptions)
   const model = await readModelFolder(folder, overrides, { precision });
   const cudaDevices = device === null ? null : [device];
   const run = await poolOptions(model, cudaDevices, { workers: threads ?? undefined, onWarning });
-  return ModelEncoder.open({ ...run, batchTokens: options.batchTokens ?? run.batchTokens ?? REHEARSED_TOKENS });
+  return openModelEncoder({ ...run, batchTokens: options.batchTokens ?? run.batchTokens ?? REHEARSED_TOKENS });
 }
 
 /** The encoder of the comparison: float32 on the CPU, each text as `trawl index` embeds it without a GPU. */
 export async function openCpuEncoder(folder: string): Promise<ModelEncoder> {
   const model = await readModelFolder(folder, {}, { precision: 'float32' });
-  return ModelEncoder.open({ model, workers: availableCores() });
+  return openModelEncoder({ model, workers: availableCores() });
 }
 
 /** The vectors of texts, row-major. Throws the error of the first text that fails. */

@@ -3,26 +3,24 @@ import { applyTemplate, composeText, type EncoderInput } from '../../src/encoder
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { Admission } from '../../src/search/admission.ts';
-import type {
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-} from '../../src/search/calls/lookup-calls.ts';
+import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
+import { inputOf, type RetrieveCall, type RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
 import type {
   CutCall,
   CutResult,
   EmbedCall,
   EmbedResult,
+  ExplainCall,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  OpenRetriever,
   RerankCall,
   RerankResult,
-} from '../../src/search/calls/model-calls.ts';
-import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import { inputOf, type RetrieveCall, type RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
-import type { OpenRetriever } from '../../src/search/retriever.ts';
+  ScoreCall,
+  ScoreResult,
+  SelectCall,
+} from '../../src/search/retriever.ts';
 import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
 import { NO_STATISTICS, type RetrieverStatistics } from '../../src/search/retriever-statistics.ts';
 import { modelIdentity } from './model-identity.ts';

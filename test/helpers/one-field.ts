@@ -1,5 +1,4 @@
-import type { LexicalFields } from '../../src/engine/lexical/lexical-fields.ts';
-import type { LexicalIndex } from '../../src/engine/lexical/lexical-index.ts';
+import type { LexicalFields, LexicalIndex } from '../../src/engine/lexical/lexical-index.ts';
 
 /** An index of one field, contents, which no query over several fields may search. */
 export function oneField(contents: LexicalIndex): LexicalFields {

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { baselineFolder } from '../../bench/baselines.ts';
 import { isInstalled } from '../../bench/install-once.ts';
-import { cacheFolder } from '../../src/base/options/cache-folder.ts';
+import { cacheFolder } from '../../src/base/options/environment.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 
 /** The folder of the environments, which is the default of `trawl bench --cache`. */

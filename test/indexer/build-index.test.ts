@@ -1,7 +1,7 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { BuildProgress } from '../../indexer/build-events.ts';
+import type { BuildProgress } from '../../indexer/building/stages.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import assert from '../helpers/assert.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -156,6 +156,49 @@ test('a bad line at the end stops the build before embedding, and leaves no file
   await assert.rejects(build({ corpus, out, encoder }), trawlError('CORPUS_BAD_LINE', /c\.jsonl:1001: .*contents/));
   assert.equal(encoder.batches.length, 0);
   assertNothingLeft(out);
+});
+
+test('a corpus file that grows while its passages are read is an error, and leaves no file', async (t) => {
+  const { folder, out } = await places(t);
+  const corpus = writeCorpus(folder, { 'c.jsonl': ROWS });
+  for (const shardRows of [1, 10]) {
+    const onProgress = ({ stage }: BuildProgress): void => {
+      if (stage === 'read') appendFileSync(corpus[0]!, '{"contents":"one more"}\n');
+    };
+    const encoder = new FakeTextEncoder();
+    await assert.rejects(
+      build({ corpus, out, encoder, shardRows, onProgress }),
+      trawlError('CORPUS_CHANGED', /c\.jsonl changed while it was read/),
+    );
+    assert.deepEqual(encoder.batches, []);
+    assertNothingLeft(out);
+  }
+});
+
+test('a build stores only the passages of shards that lack them', async (t) => {
+  const { folder, out } = await places(t);
+  const lines = Array.from({ length: 50 }, (_, i) => (i % 10 === 7 ? 'bad\n' : `{"contents":"passage ${i}"}\n`));
+  const corpus = writeCorpus(folder, { 'c.jsonl': lines.join('') });
+  const options = { corpus, corpusOptions: { skipBadLines: true }, shardRows: 10 };
+  const whole = await build({ ...options, out: join(folder, 'whole') });
+  const encoder = new FakeTextEncoder({ failing: () => true });
+  await assert.rejects(build({ ...options, out, encoder }), trawlError('ENCODING_FAILED'));
+  const place = (shard: number, file: string): string => join(`${out}.partial`, `shard-0000${shard}`, file);
+  for (const shard of [1, 3]) rmSync(place(shard, 'passages.json'));
+  const times = [0, 2, 4].map((shard) => statSync(place(shard, 'passages.sqlite')).mtimeMs);
+  const { manifest } = await build({
+    ...options,
+    out,
+    onProgress: ({ stage }) => {
+      if (stage !== 'encode') return;
+      assert.deepEqual(
+        [0, 2, 4].map((shard) => statSync(place(shard, 'passages.sqlite')).mtimeMs),
+        times,
+      );
+    },
+  });
+  assert.deepEqual(manifest, whole.manifest);
+  assert.equal(manifest.corpus.skippedLines, 5);
 });
 
 test('skipped lines are counted, with examples, and take no row', async (t) => {

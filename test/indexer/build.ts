@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { BuildOptions } from '../../indexer/building/build.ts';
 import { type BuildSummary, buildIndex } from '../../indexer/building/build-index.ts';
+import { buildShardJob, type JobSummary } from '../../indexer/building/build-shard-job.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
@@ -35,6 +36,11 @@ export function buildOptions(options: Build): BuildOptions {
 
 export function build(options: Build): Promise<BuildSummary> {
   return buildIndex(buildOptions(options));
+}
+
+/** Builds one shard of `of`. */
+export function job(index: number, of: number, options: Build): Promise<JobSummary> {
+  return buildShardJob({ ...buildOptions(options), shard: { index, of } });
 }
 
 export interface BuiltIndex {

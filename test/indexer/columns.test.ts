@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
@@ -17,7 +16,7 @@ import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { build, writeCorpus } from './build.ts';
+import { build, job as buildJob, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 import { indexProblems } from './index-problems.ts';
 import { filesOf } from './update.ts';
@@ -123,19 +122,7 @@ test('updates, deletions and compaction keep the columns of every live row', asy
 test('jobs make the columns of their shards; a merge refuses shards with others', async (t) => {
   const { out, corpus, folder } = await corpusFolder(t, passages(0, 7));
   const job = (index: number, columns: readonly Column[], to = out) =>
-    buildShardJob({
-      corpus,
-      out: to,
-      columns,
-      kernel,
-      shard: { index, of: 2 },
-      corpusOptions: {},
-      encoder: new FakeTextEncoder(),
-      overwrite: false,
-      passageTemplate: '{contents}',
-      uniqueIds: false,
-      onProgress: () => undefined,
-    });
+    buildJob(index, 2, { corpus, out: to, columns, kernel });
   await job(0, COLUMNS);
   await job(1, COLUMNS.slice(0, 1));
   await assert.rejects(

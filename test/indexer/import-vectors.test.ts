@@ -14,7 +14,6 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import type { PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
@@ -22,7 +21,7 @@ import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { build, writeCorpus } from './build.ts';
+import { build, job, writeCorpus } from './build.ts';
 import { indexProblems } from './index-problems.ts';
 import { corpusAndVectors, DIMENSION, encoder, out, precomputed } from './precomputed-vectors.ts';
 import { update } from './update.ts';
@@ -84,24 +83,14 @@ for (const fileType of FILE_TYPES) {
 
 test('jobs adopt their parts, and the merged index gives the results of one built by one process', async (t) => {
   const made = await corpusAndVectors(t, { cuts: [2000] });
-  const options = {
-    corpus: made.corpus,
-    corpusOptions: {},
-    encoder,
-    kernel,
-    vectors: precomputed(made.paths),
-    overwrite: false,
-    passageTemplate: '{contents}',
-    uniqueIds: false,
-    onProgress: () => undefined,
-  };
+  const options = { corpus: made.corpus, encoder, kernel, vectors: precomputed(made.paths) };
   await build({ ...options, out: out(made, 'one') });
-  for (const index of [2, 0, 1]) await buildShardJob({ ...options, out: out(made), shard: { index, of: 3 } });
+  for (const index of [2, 0, 1]) await job(index, 3, { ...options, out: out(made) });
   await mergeIndex(out(made), { overwrite: false, uniqueIds: false });
   assert.deepEqual(await search(out(made)), await search(out(made, 'one')));
   const blank = writeCorpus(made.folder, { 'blank.jsonl': `\n${readFileSync(made.corpus[0]!, 'utf8')}` });
   await assert.rejects(
-    buildShardJob({ ...options, corpus: blank, out: out(made, 'blank'), shard: { index: 0, of: 3 } }),
+    job(0, 3, { ...options, corpus: blank, out: out(made, 'blank') }),
     trawlError('VECTORS_MISMATCH', /500 vectors for 501 lines.*leave out --shard/),
   );
   await build({ ...options, corpus: blank, out: out(made, 'blank') });
@@ -115,19 +104,8 @@ test('jobs with other vectors, or with embedded ones, are not merged', async (t)
     'other.faiss',
     Buffer.from(fileBytes('faiss', made.values.toReversed(), DIMENSION)),
   );
-  const job = (index: number, name: string, vectors: PrecomputedVectors | undefined) =>
-    buildShardJob({
-      corpus: made.corpus,
-      corpusOptions: {},
-      encoder,
-      vectors,
-      out: out(made, name),
-      overwrite: false,
-      passageTemplate: '{contents}',
-      uniqueIds: false,
-      onProgress: () => undefined,
-      shard: { index, of: 2 },
-    });
+  const jobWith = (index: number, name: string, vectors: PrecomputedVectors | undefined) =>
+    job(index, 2, { corpus: made.corpus, encoder, vectors, out: out(made, name) });
   const others = {
     other: precomputed(other),
     metric: precomputed(made.paths, 'adopt', { metric: 'l2' }),
@@ -135,10 +113,10 @@ test('jobs with other vectors, or with embedded ones, are not merged', async (t)
     embedded: undefined,
   };
   for (const [name, vectors] of Object.entries(others)) {
-    await job(0, name, precomputed(made.paths));
-    assert.equal((await job(0, name, precomputed(made.paths))).wasComplete, true);
-    await assert.rejects(job(0, name, vectors), trawlError('BUILD_DIFFERS', /vectors/), name);
-    await job(1, name, vectors);
+    await jobWith(0, name, precomputed(made.paths));
+    assert.equal((await jobWith(0, name, precomputed(made.paths))).wasComplete, true);
+    await assert.rejects(jobWith(0, name, vectors), trawlError('BUILD_DIFFERS', /vectors/), name);
+    await jobWith(1, name, vectors);
     const merged = mergeIndex(out(made, name), { overwrite: false, uniqueIds: false });
     await assert.rejects(
       merged,

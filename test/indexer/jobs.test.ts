@@ -5,9 +5,9 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { BuildLock } from '../../indexer/building/build-lock.ts';
+import { lockBuild } from '../../indexer/building/build-lock.ts';
 import { settingsDiffer } from '../../indexer/building/build-settings.ts';
-import { buildShardJob, type JobSummary } from '../../indexer/building/build-shard-job.ts';
+import type { JobSummary } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
@@ -15,7 +15,7 @@ import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { type Build, build, writeCorpus } from './build.ts';
+import { type Build, build, job as buildJob, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 import { indexProblems } from './index-problems.ts';
 
@@ -35,17 +35,7 @@ async function places(
 }
 
 function job(index: number, of: number, options: Build): Promise<JobSummary> {
-  return buildShardJob({
-    corpusOptions: {},
-    encoder: new FakeTextEncoder(),
-    overwrite: false,
-    passageTemplate: '{contents}',
-    uniqueIds: false,
-    onProgress: () => undefined,
-    kernel,
-    ...options,
-    shard: { index, of },
-  });
+  return buildJob(index, of, { kernel, ...options });
 }
 
 /** The bytes of all files except passage files. */
@@ -178,9 +168,9 @@ test('a merge removes the files of jobs that were killed at their start, and rep
   const partial = `${out}.partial`;
   const leftovers: readonly (() => void)[] = [
     () => mkdirSync(partial),
-    () => BuildLock.acquire(partial, 'exclusive').release(),
+    () => lockBuild(partial, 'exclusive').release(),
     () => mkdirSync(join(partial, 'shard-00000'), { recursive: true }),
-    () => BuildLock.acquire(join(partial, 'shard-00000'), 'exclusive').release(),
+    () => lockBuild(join(partial, 'shard-00000'), 'exclusive').release(),
   ];
   for (const i of leftovers.keys()) {
     for (const leave of leftovers.slice(0, i + 1)) leave();
@@ -209,7 +199,7 @@ test('a merge is refused beside an unfinished build of one process, and beside a
   );
   rmSync(`${out}.partial`, { recursive: true });
   mkdirSync(`${out}.partial`);
-  const lock = BuildLock.acquire(`${out}.partial`, 'shared');
+  const lock = lockBuild(`${out}.partial`, 'shared');
   await assert.rejects(mergeIndex(out, OPTIONS), trawlError('BUILD_LOCKED'));
   lock.release();
   assert.ok(existsSync(`${out}.partial`));
@@ -257,6 +247,8 @@ test('settings that only one of two builds has are named on both sides', () => {
   assert.deepEqual(settingsDiffer(settings, { ...settings, model: null }), [`model: ${name}, now none`]);
   assert.deepEqual(settingsDiffer({ ...settings, model: null }, settings), [`model: none, now ${name}`]);
   assert.deepEqual(settingsDiffer({ ...settings, model: null }, { ...settings, model: null }), []);
+  const namedNone = { ...settings, model: { ...settings.model, name: 'none' } };
+  assert.deepEqual(settingsDiffer(namedNone, { ...settings, model: null }), ['model: none, now none']);
   assert.deepEqual(settingsDiffer(settings, { ...settings, vectors: {} }), ['vectors: embedded, now from files']);
   assert.deepEqual(settingsDiffer(settings, { ...settings, corpus: null }), ['corpus: files, now a pipe']);
 });
@@ -274,6 +266,23 @@ test('shards that were moved into one folder are merged there', async (t) => {
   assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00000', 'shard-00001']);
 });
 
+test('a merge removes what jobs leave that are killed right after they completed their shards', async (t) => {
+  const { out, corpus } = await places(t);
+  for (const index of [0, 1]) {
+    await job(index, 2, { corpus, out });
+    for (const name of ['build.json', 'build.lock', 'build.owner', 'passages.json', 'checkpoint.json']) {
+      writeFileSync(join(`${out}.partial`, `shard-0000${index}`, name), '');
+    }
+  }
+  await mergeIndex(out, OPTIONS);
+  const files = readdirSync(join(out, 'shard-00001')).sort();
+  assert.deepEqual(
+    files.filter((name) => /^(build|passages\.json|checkpoint)/.test(name)),
+    [],
+  );
+  assert.ok(files.includes('passages.sqlite'));
+});
+
 test('a merge with --unique-ids refuses ids that repeat across shards', async (t) => {
   const { out, corpus } = await places(t);
   for (const index of [0, 1]) await job(index, 2, { corpus, out, uniqueIds: true });
@@ -286,8 +295,10 @@ test('a merge with --unique-ids refuses ids that repeat across shards', async (t
 
 test('a job does not resume a build of the whole index, nor the other way round', async (t) => {
   const { folder, out, corpus } = await places(t);
-  await job(0, 2, { corpus, out });
-  await assert.rejects(build({ corpus, out }), trawlError('BUILD_DIFFERS', /its shards were built by jobs/));
+  for (const index of [1, 0]) {
+    await job(index, 2, { corpus, out });
+    await assert.rejects(build({ corpus, out }), trawlError('BUILD_DIFFERS', /its shards were built by jobs/));
+  }
   assert.equal((await build({ corpus, out, restart: true })).manifest.rows, 1_000);
   const second = join(folder, 'second');
   const encoder = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });

@@ -3,7 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { basename, dirname, join } from 'node:path';
 import { openRowFilters } from '../../src/engine/columns/open-row-filters.ts';
 import { bindFilter } from '../../src/engine/filter/bind-filter.ts';
-import { openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
+import { openLexicalIndex } from '../../src/engine/lexical/open-lexical.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 

@@ -3,8 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileS
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/program/command.ts';
-import { openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
-import { openLexicalWriter } from '../../src/engine/lexical/open-lexical-writer.ts';
+import { openLexicalIndex, openLexicalWriter } from '../../src/engine/lexical/open-lexical.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';

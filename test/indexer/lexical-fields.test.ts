@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
@@ -14,7 +13,7 @@ import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { build, writeCorpus } from './build.ts';
+import { build, job, writeCorpus } from './build.ts';
 import { indexProblems } from './index-problems.ts';
 import { update } from './update.ts';
 import { kernel, skip } from './updated-index.ts';
@@ -95,19 +94,9 @@ test('title and text are two inverted indexes, and eight shards or jobs give the
   assert.deepEqual(await indexProblems(eight.out), []);
 
   const out = join(one.folder, 'merged');
-  const job = {
-    corpus: one.corpus,
-    corpusOptions: {},
-    encoder: undefined,
-    passageTemplate: '{contents}',
-    overwrite: false,
-    uniqueIds: false,
-    onProgress: () => undefined,
-    kernel,
-    out,
-    bm25: BM25,
-  };
-  for (const index of [1, 2, 0]) await buildShardJob({ ...job, shard: { index, of: 3 } });
+  for (const index of [1, 2, 0]) {
+    await job(index, 3, { corpus: one.corpus, encoder: undefined, kernel, out, bm25: BM25 });
+  }
   await mergeIndex(out, { overwrite: false, uniqueIds: false });
   assert.deepEqual(await ranking(out), expected);
   assert.deepEqual(await indexProblems(out), []);
@@ -218,20 +207,8 @@ test('a corpus without titles is refused, and a shard without titles is named', 
   const mixed = writeCorpus(folder, { 'm.jsonl': [...untitled, ...passages(0, 30)] });
   const notes: string[] = [];
   for (const index of [0, 1]) {
-    await buildShardJob({
-      corpus: mixed,
-      corpusOptions: {},
-      encoder: undefined,
-      passageTemplate: '{contents}',
-      overwrite: false,
-      uniqueIds: false,
-      onProgress: () => undefined,
-      onNote: (note) => notes.push(note),
-      kernel,
-      out: join(folder, 'jobs'),
-      bm25: BM25,
-      shard: { index, of: 2 },
-    });
+    const onNote = (note: string): unknown => notes.push(note);
+    await job(index, 2, { corpus: mixed, encoder: undefined, onNote, kernel, out: join(folder, 'jobs'), bm25: BM25 });
   }
   assert.equal(notes.length, 1);
   assert.match(notes[0]!, /shard-00000: no passage of this shard has a title/);

@@ -2,21 +2,20 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
-import { openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { openLexicalIndex } from '../../src/engine/lexical/open-lexical.ts';
+import { withChecksum } from '../../src/index/manifest/write-manifest.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { build, writeCorpus } from './build.ts';
+import { build, job, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 import { indexProblems } from './index-problems.ts';
 import { update } from './update.ts';
@@ -77,18 +76,7 @@ test('jobs and a merge make the inverted indexes of one build', { skip }, async 
   const rows = passages(0, 300);
   const whole = await indexedTexts(t, rows, { shardRows: 100 });
   const out = join(whole.folder, 'merged');
-  const settings = {
-    corpus: whole.corpus,
-    corpusOptions: {},
-    encoder: new FakeTextEncoder(),
-    passageTemplate: '{contents}',
-    overwrite: false,
-    uniqueIds: false,
-    onProgress: () => undefined,
-    kernel,
-    out,
-  };
-  for (const index of [2, 0, 1]) await buildShardJob({ ...settings, bm25: BM25, shard: { index, of: 3 } });
+  for (const index of [2, 0, 1]) await job(index, 3, { corpus: whole.corpus, out, kernel, bm25: BM25 });
   await mergeIndex(out, { overwrite: false, uniqueIds: false });
   assert.deepEqual(await ranking(out), await ranking(whole.out));
   for (const shard of readdirSync(out).filter((name) => name.startsWith('shard-'))) {
@@ -100,29 +88,16 @@ test('jobs and a merge make the inverted indexes of one build', { skip }, async 
 test('shards whose inverted indexes were made with other settings are not merged', { skip }, async (t) => {
   const { corpus, folder } = await indexedTexts(t, passages(0, 60));
   const out = join(folder, 'mixed');
-  const job = (index: number, bm25: Bm25Settings | undefined) =>
-    buildShardJob({
-      corpus,
-      corpusOptions: {},
-      encoder: new FakeTextEncoder(),
-      passageTemplate: '{contents}',
-      overwrite: false,
-      uniqueIds: false,
-      onProgress: () => undefined,
-      kernel,
-      out,
-      bm25,
-      shard: { index, of: 2 },
-    });
-  await job(0, BM25);
-  await job(1, { ...BM25, analyser: 'standard' });
+  const jobWith = (index: number, bm25: Bm25Settings | undefined) => job(index, 2, { corpus, out, kernel, bm25 });
+  await jobWith(0, BM25);
+  await jobWith(1, { ...BM25, analyser: 'standard' });
   const merging = (): Promise<unknown> => mergeIndex(out, { overwrite: false, uniqueIds: false });
   await assert.rejects(
     merging(),
     trawlError('SHARDS_DIFFER', /BM25 analyser: "standard" here, "english" in shard-00000/),
   );
   rmSync(join(`${out}.partial`, 'shard-00001'), { recursive: true });
-  await job(1, undefined);
+  await jobWith(1, undefined);
   await assert.rejects(merging(), trawlError('SHARDS_DIFFER', /BM25: without --bm25 here, with --bm25 in shard-00000/));
 });
 

@@ -14,7 +14,7 @@ import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { scanCorpus } from '../../corpus/scan-corpus.ts';
-import { Build } from '../../indexer/building/build.ts';
+import { resolveBuild } from '../../indexer/building/build.ts';
 import { buildRecord } from '../../indexer/building/build-settings.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
@@ -91,7 +91,7 @@ test('the next build removes the files of a build that was killed at its start',
   // As after a kill while the first shard was written.
   const scan = await scanCorpus(listCorpusFiles(small));
   mkdirSync(join(`${out}.partial`, 'shard-00000'), { recursive: true });
-  const record = buildRecord(new Build(buildOptions({ corpus: small, out })), 1, scan);
+  const record = buildRecord(resolveBuild(buildOptions({ corpus: small, out })), 1, scan);
   writeFileSync(join(`${out}.partial`, 'build.json'), JSON.stringify(record));
   writeFileSync(join(`${out}.partial`, 'shard-00000', 'passages.sqlite'), 'half a file');
   writeFileSync(join(`${out}.partial`, 'shard-00000', 'vectors.faiss'), 'half a file');

@@ -8,7 +8,7 @@ import { planUpdate } from '../../indexer/update/plan-update.ts';
 import { memoryLimit } from '../../src/base/system/memory.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { build, writeCorpus } from './build.ts';
+import { build, buildOptions, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
 const loaded = loadKernel();
@@ -37,17 +37,7 @@ async function options(t: TestContext, rows = ROWS): Promise<BuildOptions> {
   const corpus = writeCorpus(folder, {
     'c.jsonl': Array.from({ length: rows }, (_, id) => ({ id, contents: `passage ${id}` })),
   });
-  return {
-    corpus,
-    corpusOptions: {},
-    encoder: new WideEncoder(),
-    kernel,
-    out: join(folder, 'index'),
-    overwrite: false,
-    passageTemplate: '{contents}',
-    uniqueIds: false,
-    onProgress: () => undefined,
-  };
+  return buildOptions({ corpus, encoder: new WideEncoder(), kernel, out: join(folder, 'index') });
 }
 
 const memoryProblem = ({ problems }: BuildPlan): boolean => problems.some((text) => /Fast searches need/.test(text));

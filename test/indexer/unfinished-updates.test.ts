@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { build } from './build.ts';
+import { build, job } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 import { indexProblems } from './index-problems.ts';
 import { filesOf, update } from './update.ts';
@@ -28,20 +27,11 @@ test('a second change of an index is refused while the first runs', async (t) =>
 test('an update refuses the folder of an unfinished build, and a build that of an unfinished update', async (t) => {
   const { out, to, corpusOf } = await indexed(t, rows(0, 1));
   const corpus = corpusOf(rows(5, 6, 7, 8));
-  const options = {
-    corpus,
-    corpusOptions: {},
-    encoder: new FakeTextEncoder(),
-    out,
-    overwrite: true,
-    passageTemplate: '{contents}',
-    uniqueIds: false,
-    onProgress: () => undefined,
-  };
-  await buildShardJob({ ...options, shard: { index: 0, of: 2 } });
+  const options = { corpus, out, overwrite: true };
+  await job(0, 2, options);
   await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /its shards were built by jobs \(--shard i\/n\)/));
   await assert.rejects(removePassages(out, ['0']), trawlError('BUILD_DIFFERS', /built by jobs/));
-  await buildShardJob({ ...options, shard: { index: 1, of: 2 } });
+  await job(1, 2, options);
   await mergeIndex(out, { overwrite: true, uniqueIds: false });
   assert.deepEqual(await liveIds(out), { 0: 5, 1: 6, 2: 7, 3: 8 });
 

@@ -4,9 +4,11 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
-import { planShards } from '../../indexer/update/plan-shards.ts';
+import { recordedReading } from '../../indexer/update/last-reading.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
+import { planShards } from '../../indexer/update/update-index.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
+import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import assert from '../helpers/assert.ts';
@@ -17,6 +19,12 @@ import { FAKE_MODEL, FakeTextEncoder } from './fake-text-encoder.ts';
 import { indexProblems } from './index-problems.ts';
 import { filesOf, searchIndex, update } from './update.ts';
 import { indexed, kernel, liveIds, row, rows, skip, withoutRow } from './updated-index.ts';
+
+test('of the recorded reading, only the options of a corpus are taken', () => {
+  const options = { format: undefined, tsvLayout: 'auto', tsvIdType: 'auto', skipBadLines: true };
+  const manifest = { shards: [], lastUpdate: { reading: { ...options, format: null, later: 1 } } };
+  assert.deepEqual(recordedReading('', manifest as unknown as IndexManifest), options);
+});
 
 test('known passages keep their rows, new ones follow, missing ones are deleted', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2, 3));

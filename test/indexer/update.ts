@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type UpdateOptions, type UpdateSummary, updateIndex } from '../../indexer/update/update-index.ts';
-import { ReferenceIndex } from '../../src/engine/reference/reference-index.ts';
+import { openReferenceIndex } from '../../src/engine/reference/reference-index.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
@@ -36,7 +36,7 @@ export async function searchIndex(
   const { source, passages } = openIndexDirectory(folder);
   if (source === undefined) throw new Error('the index has no vectors');
   const index =
-    engine === 'fastest' ? await openEngine(source, { threads: 1 }) : await ReferenceIndex.open(source, { threads: 1 });
+    engine === 'fastest' ? await openEngine(source, { threads: 1 }) : await openReferenceIndex(source, { threads: 1 });
   const files = passages.map(({ path, firstRow }) => ({ firstRow, file: new PassageFile(path) }));
   const documentOf = (row: number): string => {
     const { file, firstRow } = files.findLast((shard) => shard.firstRow <= row)!;

@@ -5,11 +5,9 @@ import { type TestContext, test } from 'node:test';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
-import type { ExplainRequest } from '../../src/engine/lexical/lexical-index.ts';
 import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
-import { MappedLexicalIndex } from '../../src/engine/lexical/native-lexical-index.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
 import { readIndexManifest, readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import { withChecksum } from '../../src/index/manifest/write-manifest.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { sha256Of } from '../search/opening/sha256-of.ts';
@@ -214,11 +212,15 @@ test('passages are read one by one as they are analysed, not all of a shard at o
   const folder = await words(t);
   const read = t.mock.method(PassageFile.prototype, 'document');
   const counts: number[] = [];
-  const explain = MappedLexicalIndex.prototype.explain;
-  t.mock.method(MappedLexicalIndex.prototype, 'explain', function (this: MappedLexicalIndex, request: ExplainRequest) {
-    counts.push(read.mock.callCount());
-    return explain.call(this, request);
-  });
+  const explain = kernel!.explainLexical;
+  t.mock.method(
+    kernel as { explainLexical: typeof explain },
+    'explainLexical',
+    (...args: Parameters<typeof explain>) => {
+      counts.push(read.mock.callCount());
+      return explain(...args);
+    },
+  );
   await verifyIndex(folder, { sample: 80 });
   assert.deepEqual(
     counts,

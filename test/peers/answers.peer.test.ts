@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readRun } from '../../evaluation/read-run.ts';
+import { readRun } from '../../evaluation/run.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { answerMatcher, normalisedMatcher } from '../../src/search/answer-match.ts';
 import { runTrawl, SAMPLE, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';

@@ -6,7 +6,7 @@ import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { importModel } from '../../indexer/model-import/import-model.ts';
 import { GRAPH_FILES } from '../../indexer/model-import/plan-checkpoint.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
-import { integerProductSettings } from '../../src/encoder/inference/integer-products.ts';
+import { integerProductSettings } from '../../src/encoder/inference/int8-runner.ts';
 import { fixture } from '../encoder/model-fixtures.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { runs } from '../helpers/runs.ts';

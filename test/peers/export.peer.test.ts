@@ -117,7 +117,7 @@ test("numpy's pickles are read in place: protocols 3 to 5, tevatron's pairs, RAG
     }
     const found: PickledArrays = readPickledArrays(path);
     assert.equal(found.arrays.length, expected.arrays, name);
-    assert.deepEqual(found.ids, expected.ids ? names.slice(0, expected.rows) : null, name);
+    assert.deepEqual(found.ids, expected.ids ? names.slice(0, expected.rows) : undefined, name);
     const { dimension, dtype } = found.arrays[0]!;
     const reader = new SegmentReader(
       found.arrays.map(({ offset, bytes }) => ({ path, offset, bytes, dtype })),

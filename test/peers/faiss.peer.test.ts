@@ -4,13 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { buildIndex } from '../../indexer/building/build-index.ts';
-import { rewriteFloat16 } from '../../indexer/optimize/rewrite-float16.ts';
+import { rewriteFloat16 } from '../../indexer/optimize/derived-files.ts';
 import { readSegments } from '../../indexer/vectors/read-segments.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
-import { decodeFlatHeader } from '../../src/engine/vectors/faiss-format.ts';
-import type { IndexSource } from '../../src/engine/vectors/index-source.ts';
+import { decodeFlatHeader, flatFileBytes } from '../../src/engine/vectors/faiss-format.ts';
+import type { IndexSource } from '../../src/engine/vectors/vector-index.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { normalRows, openForTest, type Rows, writeSource } from '../engine/vectors/index-files.ts';
 import { PEERS } from '../helpers/peers.ts';
@@ -130,7 +130,7 @@ for (const metric of ['inner-product', 'l2'] as const) {
     const blocks = readSegments(source.shards[0]!.segments, 37);
     const vectors = { rows: source.rows, dimension: 37, metric, blocks };
     const written = await rewriteFloat16(join(folder, 'vectors.f16.faiss'), vectors, loaded.kernel);
-    assert.ok(written !== null);
+    assert.ok(written !== undefined);
     const queries = normalRows(50, 37, 74);
     const reply = await askFaiss(folder, written.segment.path, queries, 20);
     assert.deepEqual(
@@ -166,11 +166,12 @@ test('flat files that FAISS writes are read, and its other index types are refus
   };
   for (const type of types) {
     const bytes = readFileSync(join(folder, type));
-    const decode = (): unknown => decodeFlatHeader(bytes, type, bytes.length);
+    const decode = (): unknown => decodeFlatHeader(bytes, type);
     if (type === 'flat-empty') assert.deepEqual(decode(), { dimension: 16, rows: 0, metric: 'inner-product' });
     else if (type === 'flat-ip' || type === 'flat-l2') {
       const metric = type === 'flat-ip' ? 'inner-product' : 'l2';
       assert.deepEqual(decode(), { dimension: 16, rows: 700, metric });
+      assert.equal(rows.length, 700 * 16 * 4);
       assert.deepEqual(bytes.subarray(45), rows);
     } else assert.throws(decode, trawlError('INDEX_FILE_FOREIGN', refusals[type]!), type);
   }
@@ -183,7 +184,9 @@ test('for 200 queries near real E5 vectors Trawl ranks as FAISS does, at k = 100
   const folder = await tempFolder(t);
   const path = sharedData(E5);
   const bytes = readFileSync(path);
-  const header = decodeFlatHeader(bytes, path, bytes.length);
+  const header = decodeFlatHeader(bytes, path);
+  assert.deepEqual([header.dimension, bytes.length], [768, flatFileBytes(header.rows, 768)]);
+  assert.ok(header.rows >= 1000);
   const segments = [{ path, offset: 45, bytes: bytes.length - 45, dtype: 'float32' as const }];
   const source: IndexSource = { ...header, shards: [{ firstRow: 0, rows: header.rows, segments }] };
   const rows = new Float32Array(bytes.buffer.slice(bytes.byteOffset + 45, bytes.byteOffset + bytes.length));

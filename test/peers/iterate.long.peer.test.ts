@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { packageRoot } from '../../src/base/package-root.ts';
-import type { IterationSummary } from '../../training/iteration/iteration-summary.ts';
+import type { IterationSummary } from '../../training/iteration/iteration-work.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';

@@ -11,7 +11,7 @@ import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { analyser as referenceAnalyser } from '../../src/engine/lexical/analysis/analysers.ts';
 import type { LexicalResult } from '../../src/engine/lexical/lexical-index.ts';
 import { bestFields } from '../../src/engine/lexical/lexical-query.ts';
-import { openLexicalFields, openLexicalIndex } from '../../src/engine/lexical/open-lexical-index.ts';
+import { openLexicalFields, openLexicalIndex } from '../../src/engine/lexical/open-lexical.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { peerCache } from '../helpers/peers.ts';

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { median, percentile, sortedSamples } from '../../src/base/statistics.ts';
-import { MilvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
+import { milvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
 import { rowFields } from '../../src/stores/milvus/published-rows.ts';
 import { MILVUS_SCORES } from '../../src/stores/milvus/score-bound.ts';
 import { CandidateIndex } from '../../src/stores/published/candidate-index.ts';
@@ -79,7 +79,7 @@ async function measured(dimension: number, rows: number): Promise<MilvusSizeRow>
     const storedS = (performance.now() - start) / 1000;
     const before = residentBytes(node);
     await client.load(collection, 1);
-    const source = new MilvusCandidates(client, {
+    const source = milvusCandidates(client, {
       collection,
       dimension,
       metric: 'inner-product',

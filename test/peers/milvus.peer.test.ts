@@ -13,11 +13,11 @@ import { METRICS } from '../../src/engine/metric.ts';
 import { referenceSearch } from '../../src/engine/reference/reference-search.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { TopK } from '../../src/engine/top-k.ts';
-import { MILVUS_METRIC, MilvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
+import { MILVUS_METRIC, milvusCandidates } from '../../src/stores/milvus/milvus-candidates.ts';
 import { rowFields } from '../../src/stores/milvus/published-rows.ts';
 import { MILVUS_SCORES } from '../../src/stores/milvus/score-bound.ts';
 import { CandidateIndex } from '../../src/stores/published/candidate-index.ts';
-import { upperNorm } from '../../src/stores/published/upper-norm.ts';
+import { upperNorm } from '../../src/stores/published/published-row.ts';
 import { type Ended, endOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, spawnTrawl, TRAWL } from '../cli/run-trawl.ts';
 import { toyModel } from '../encoder/model-fixtures.ts';
 import { normalRows, ternaryRows } from '../engine/vectors/index-files.ts';
@@ -141,7 +141,7 @@ for (const metric of METRICS) {
       await client.createIndex(collection, 'vector', { type: 'FLAT', metric: MILVUS_METRIC[metric] });
       while ((await client.indexes(collection)).get('vector')!.pendingRows > 0) await pause(200);
       await client.load(collection, 1);
-      const source = new MilvusCandidates(client, {
+      const source = milvusCandidates(client, {
         collection,
         dimension,
         metric,

@@ -12,13 +12,12 @@ import { referenceSearch } from '../../src/engine/reference/reference-search.ts'
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import { TopK } from '../../src/engine/top-k.ts';
 import { scoreFunction } from '../../src/engine/vectors/score.ts';
-import { OpenSearchCandidates } from '../../src/stores/opensearch/opensearch-candidates.ts';
+import { OPENSEARCH_SCORES, openSearchCandidates } from '../../src/stores/opensearch/opensearch-candidates.ts';
 import { indexFiles } from '../../src/stores/opensearch/opensearch-files.ts';
-import { OPENSEARCH_SCORES } from '../../src/stores/opensearch/score-script.ts';
 import { documentOfRow, rowMappings, rowSettings } from '../../src/stores/opensearch/stored-rows.ts';
 import { CandidateIndex } from '../../src/stores/published/candidate-index.ts';
 import { readProgress } from '../../src/stores/published/publication.ts';
-import { upperNorm } from '../../src/stores/published/upper-norm.ts';
+import { upperNorm } from '../../src/stores/published/published-row.ts';
 import { endOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, spawnTrawl } from '../cli/run-trawl.ts';
 import { toyModel } from '../encoder/model-fixtures.ts';
 import { normalRows, ternaryRows } from '../engine/vectors/index-files.ts';
@@ -131,10 +130,10 @@ for (const metric of METRICS) {
           const vector = values.subarray(row * dimension, (row + 1) * dimension);
           return [row, documentOfRow({ row, vector, document: '', id: null, lookups, keys: [] })] as const;
         });
-        await client.store(name, documents);
+        await client.store(name, 'index', documents);
       }
       await client.refresh(name);
-      const source = new OpenSearchCandidates(client, { index: name, dimension, metric });
+      const source = openSearchCandidates(client, { index: name, dimension, metric });
       let largestNorm = 0;
       for (let row = 0; row < count; row++)
         largestNorm = Math.max(largestNorm, upperNorm(values, row * dimension, dimension));

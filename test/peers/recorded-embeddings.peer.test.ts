@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { OnnxSession } from '../../src/encoder/inference/onnx-session.ts';
+import { openOnnxSession } from '../../src/encoder/inference/onnx-session.ts';
 import { tokenBatch } from '../../src/encoder/inference/token-batch.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
@@ -77,9 +77,8 @@ for (const [name, texts] of [
   }, async (t) => {
     const model = await readModelFolder(await miniLm());
     const tokenizer = await TextTokenizer.load(model.tokenizerPath);
-    const session = await OnnxSession.open(model.graphPath, {
+    const session = await openOnnxSession(model.graphPath, {
       use: 'mean',
-      outputName: null,
       cudaDevice: null,
       shareWeights: false,
       poolsInGraph: false,

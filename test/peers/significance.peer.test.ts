@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bootstrapInterval } from '../../evaluation/bootstrap.ts';
-import { randomisationTest } from '../../evaluation/randomisation-test.ts';
+import { bootstrapInterval, randomisationTest } from '../../evaluation/significance.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 

@@ -49,14 +49,14 @@ const compiled = existsSync(join(native, 'build', 'addon', 'trawl.node')) ? fals
 test('after a failed build, the binary of earlier sources is not left to be loaded', { skip: compiled }, async (t) => {
   const { root } = await checkout(t, { stub: true });
   const binary = join(root, 'native', 'build', 'addon', 'trawl.node');
-  writeProgram(join(root, 'tools', 'make'), 'echo "half.cpp: error" >&2; exit 2');
+  writeProgram(join(root, 'tools', 'make'), 'echo "f16.cpp: error" >&2; exit 2');
   const current = await run(root, 'setup.mjs');
   assert.equal(current.code, 0, current.stderr);
   assert.ok(existsSync(binary), 'a current binary needs no build');
-  appendFileSync(join(root, 'native', 'src', 'base', 'half.cpp'), '// changed\n');
+  appendFileSync(join(root, 'native', 'src', 'base', 'f16.cpp'), '// changed\n');
   const failed = await run(root, 'setup.mjs');
   assert.equal(failed.code, 0, 'the program then searches in TypeScript');
-  assert.match(failed.stderr, /half\.cpp: error[\s\S]*The native engine could not be built\./);
+  assert.match(failed.stderr, /f16\.cpp: error[\s\S]*The native engine could not be built\./);
   assert.equal(existsSync(binary), false);
   assert.match((await run(root, 'setup.mjs')).stderr, /could not be built/, 'it is tried again');
 });
@@ -91,7 +91,7 @@ test('the list of prebuilt binaries is refused while one of them was compiled fr
   assert.equal(list.sources, sources);
   assert.deepEqual(Object.keys(list.binaries), ['linuxmusl-x64', 'darwin-arm64']);
 
-  appendFileSync(join(root, 'native', 'src', 'base', 'half.cpp'), '// changed\n');
+  appendFileSync(join(root, 'native', 'src', 'base', 'f16.cpp'), '// changed\n');
   const changed = await run(root, 'prebuild.mjs', ['--list']);
   assert.equal(changed.code, 1);
   assert.match(changed.stderr, /linuxmusl-x64, darwin-arm64 were not compiled/);

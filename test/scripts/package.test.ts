@@ -29,6 +29,7 @@ test('the package has the program, its sample and what a compiler needs, and nei
     'scripts/build-native.mjs',
     'scripts/supported-node.mjs',
     'scripts/node-runtime/package-lock.json',
+    'src/engine/lexical/analysis/unicode-tables.json',
     'src/server/page/index.html',
     'README.md',
     'LICENSE',

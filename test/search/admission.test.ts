@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Admission, RequestPatience } from '../../src/search/admission.ts';
+import { Admission } from '../../src/search/admission.ts';
 import type { RetrieveCall, RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
+import { Patience } from '../../src/search/calls/retrieve-call.ts';
 import { NO_STATISTICS } from '../../src/search/retriever-statistics.ts';
 import { FakeRetriever, type FakeRetrieverOptions, untilAborted } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -76,7 +77,7 @@ test('the expected size of an answer follows the passages seen', async () => {
 });
 
 test('once an index has admitted a request, its later calls are not refused there for their wait', () => {
-  const patience = new RequestPatience(100);
+  const patience = new Patience(100);
   const [busy, idle] = [{}, {}];
   assert.equal(patience.bears(101, busy), false);
   assert.equal(patience.bears(100, idle), true);

@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { FilterCache } from '../../src/engine/columns/filter-cache.ts';
-import { NativeRowFilters } from '../../src/engine/columns/native-row-filters.ts';
-import { openLexicalFields } from '../../src/engine/lexical/open-lexical-index.ts';
+import { openNativeRowFilters } from '../../src/engine/columns/open-row-filters.ts';
+import { openLexicalFields } from '../../src/engine/lexical/open-lexical.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
-import { ReferenceLexicalFields } from '../../src/engine/reference/lexical/composed-fields.ts';
-import { ReferenceIndex } from '../../src/engine/reference/reference-index.ts';
-import { ReferenceRowFilters } from '../../src/engine/reference/reference-row-filters.ts';
+import { referenceLexicalFields } from '../../src/engine/reference/lexical/composed-fields.ts';
+import { openReferenceIndex } from '../../src/engine/reference/reference-index.ts';
+import { referenceRowFilters } from '../../src/engine/reference/reference-row-filters.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { openViews } from '../../src/index/views/open-views.ts';
@@ -87,8 +87,8 @@ export async function opened(
   const { source, lexical, columns, passages, liveRows, manifest } = openIndexDirectory(out);
   const isNative = engine === 'native';
   const filters = isNative
-    ? await NativeRowFilters.open(columns, manifest.rows, kernel!)
-    : new ReferenceRowFilters(columns, manifest.rows);
+    ? await openNativeRowFilters(columns, manifest.rows, kernel!)
+    : referenceRowFilters(columns, manifest.rows);
   const words = new Map([...lexical].map(([field, each]) => [field, { ...each, analyser: 'english' as const }]));
   const cached = new FilterCache(filters);
   const store = await SqlitePassageStore.open(passages);
@@ -112,9 +112,9 @@ export async function opened(
     {
       dense: {
         encoder: new FakeTextEncoder(),
-        index: isNative ? await openEngine(source!) : await ReferenceIndex.open(source!, { threads: 1 }),
+        index: isNative ? await openEngine(source!) : await openReferenceIndex(source!, { threads: 1 }),
       },
-      lexical: isNative ? await openLexicalFields(lexical) : new ReferenceLexicalFields(words),
+      lexical: isNative ? await openLexicalFields(lexical) : await referenceLexicalFields(words),
       filters: cached,
       views: openedViews.rows,
       passages: store,

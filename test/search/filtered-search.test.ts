@@ -8,7 +8,7 @@ import { DEFAULT_BM25 } from '../../src/engine/lexical/bm25.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { TreeCall } from '../../src/search/calls/tree-call.ts';
 import { hybridSettings } from '../../src/search/hybrid/hybrid-settings.ts';
-import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
+import { narrowedRetriever } from '../../src/search/layers/passing-retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import { arbitraryFilter, COLUMNS } from '../engine/filter/arbitrary-filters.ts';
 import { passes } from '../engine/filter/naive-filter.ts';

@@ -8,7 +8,7 @@ import { DEFAULT_BM25 } from '../../src/engine/lexical/bm25.ts';
 import type { ViewDefinition } from '../../src/index/views/view-definition.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import { hybridSettings } from '../../src/search/hybrid/hybrid-settings.ts';
-import { narrowedRetriever } from '../../src/search/layers/narrowed-retriever.ts';
+import { narrowedRetriever } from '../../src/search/layers/passing-retriever.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';

@@ -143,9 +143,5 @@ function recognisedBy(dialect: Dialect): string {
 }
 
 function hitOf({ client }: Dialect): string {
-  if (client === null) return '—';
-  const parts = { apart: ['title', 'text'], joined: ['title and text in one'], excerpt: ['title', 'excerpt'] }[
-    client.texts
-  ];
-  return [...(client.ids ? ['id'] : []), ...parts].join(', ');
+  return client?.hit.map((part) => (part === 'contents' ? 'title and text in one' : part)).join(', ') ?? '—';
 }

@@ -9,7 +9,6 @@ import { BRIDGE, CONTENTS, type Pair, SCORES, testPairs, WALKER } from './dialec
 const PAIRS: readonly Pair[] = [
   {
     what: 'R1-Searcher: lines of a TSV corpus with the id before the tab, and the queries of the request',
-    path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: [''] },
     reply: {
@@ -26,14 +25,12 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'R1-Searcher: k 0',
-    path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: ['a'], k: 0 },
     reply: { answers: [[]], queries: ['a'] },
   },
   {
     what: 'R1-Searcher: no queries',
-    path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: [], k: 5 },
     reply: { answers: [], queries: [] },
@@ -41,14 +38,12 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ReSearch: only id and contents, ids as strings, ten passages',
-    path: '/search',
     dialect: 'research',
     body: { query: '\u00a0x', top_n: 10 },
     k: 10,
   },
   {
     what: 'ReSearch: with scores an array of two',
-    path: '/batch_search',
     dialect: 'research-batch',
     body: { query: [''], top_n: 2, return_score: true },
     reply: [
@@ -64,7 +59,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ReSearch: a blank query in a batch is a query',
-    path: '/batch_search',
     dialect: 'research-batch',
     body: { query: [''], top_n: 3 },
     reply: [
@@ -78,7 +72,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ReSearch: no queries',
-    path: '/batch_search',
     dialect: 'research-batch',
     body: { query: [] },
     reply: [],
@@ -86,7 +79,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ReSearch: no queries, with scores',
-    path: '/batch_search',
     dialect: 'research-batch',
     body: { query: [], return_score: true },
     reply: [[], []],
@@ -94,14 +86,12 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ReSearch: top_n 0 returns nothing',
-    path: '/search',
     dialect: 'research',
     body: { query: 'a', top_n: 0 },
     reply: [],
   },
   {
     what: 'ReSearch: top_n 0 with scores',
-    path: '/batch_search',
     dialect: 'research-batch',
     body: { query: ['a', 'b'], top_n: 0, return_score: true },
     reply: [
@@ -111,7 +101,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ASearcher’s pages: by URL, by title and by the title in a wiki’s URL; null for an unknown page',
-    path: '/access',
     dialect: 'asearcher-access',
     body: {
       urls: [
@@ -128,14 +117,12 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ASearcher’s pages: no URLs',
-    path: '/access',
     dialect: 'asearcher-access',
     body: { urls: [] },
     reply: { result: [] },
   },
   {
     what: 'SearchAgent-X: texts, and timings in seconds',
-    path: '/embed_and_retrieve',
     dialect: 'searchagent-x',
     body: { prompts: ['', ''], top_k: 1, anns_search_range: 100, request_id: 7 },
     reply: {
@@ -151,7 +138,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'SearchAgent-X: top_k 0 returns nothing; prompts may be empty',
-    path: '/embed_and_retrieve',
     dialect: 'searchagent-x',
     body: { prompts: ['a', ''], top_k: 0 },
     reply: {
@@ -166,7 +152,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'verl-tool: a search, an answer, the end of a trajectory, and an action without a tool',
-    path: '/get_observation',
     dialect: 'verl-tool',
     body: {
       trajectory_ids: ['a', 'b', 'c', 'd'],
@@ -191,7 +176,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'verl-tool: no actions',
-    path: '/get_observation',
     dialect: 'verl-tool',
     body: { trajectory_ids: [], actions: [] },
     reply: { observations: [], dones: [], valids: [], processing_time_ms: 4 },
@@ -199,21 +183,18 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ReSearch: numbers and booleans are parsed laxly, unknown fields are ignored',
-    path: '/search',
     dialect: 'research',
     body: { query: 'a', top_n: '0', return_score: 'yes', user: 'x' },
     reply: [[], []],
   },
   {
     what: 'ReSearch: ten passages by default',
-    path: '/batch_search',
     dialect: 'research-batch',
     body: { query: ['a', 'b'], return_score: false },
     k: 10,
   },
   {
     what: 'R1-Searcher: an empty, a blank and a repeated query have a list each',
-    path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: ['', '', ''], k: 1 },
     reply: { answers: Array(3).fill(['0\tPaul Walker   An American actor.']), queries: ['', '', ''] },

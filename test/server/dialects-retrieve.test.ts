@@ -4,7 +4,6 @@ import { BIG, BRIDGE, CONTENTS, type Pair, SCORES, scored, testPairs, WALKER } f
 const PAIRS: readonly Pair[] = [
   {
     what: 'Search-R1: with scores documents are wrapped; ids keep their type, and all columns are returned',
-    path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [''], topk: 2, return_scores: true },
     reply: { result: [[scored(WALKER, 0), scored(BRIDGE, 1)]] },
@@ -12,7 +11,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'Search-R1: without scores documents are not wrapped, for exactly two queries too',
-    path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: ['', ''], topk: 1 },
     reply: { result: [[WALKER], [WALKER]] },
@@ -20,7 +18,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'Search-R1: no queries',
-    path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [] },
     reply: { result: [] },
@@ -28,7 +25,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'Search-R1: a topk beyond the corpus repeats nothing',
-    path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [''], topk: 50 },
     reply: { result: [[WALKER, BRIDGE, BIG]] },
@@ -36,8 +32,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'StepSearch: always with scores, five passages by default',
-    path: '/retrieve',
-    named: ['stepsearch'],
     dialect: 'stepsearch',
     body: { queries: [''], return_scores: false, topk_retrieval: 10 },
     reply: { result: [[scored(WALKER, 0), scored(BRIDGE, 1), scored(BIG, 2)]] },
@@ -45,8 +39,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'StepSearch: topk null is the server’s default',
-    path: '/retrieve',
-    named: ['stepsearch'],
     dialect: 'stepsearch',
     body: { queries: [], topk: null },
     reply: { result: [] },
@@ -54,8 +46,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'agent-lightning: scores by default, and title and text beside contents',
-    path: '/retrieve',
-    named: ['agent-lightning'],
     dialect: 'agent-lightning',
     body: { queries: [''], topk: 2 },
     reply: {
@@ -73,8 +63,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'agent-lightning: without scores documents stay wrapped',
-    path: '/retrieve',
-    named: ['agent-lightning'],
     dialect: 'agent-lightning',
     body: { queries: [''], topk: 1, return_scores: false },
     reply: {
@@ -84,7 +72,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'SkyRL: a query with topk; the outer list has length 1',
-    path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '', topk: 1, return_scores: true },
     reply: { result: [[scored(WALKER, 0)]] },
@@ -92,7 +79,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'SkyRL: a query without other fields, without scores',
-    path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '' },
     reply: { result: [[WALKER, BRIDGE, BIG]] },
@@ -100,7 +86,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'rLLM: a query with top_k; ids are ranks and content is the row',
-    path: '/retrieve',
     dialect: 'rllm',
     body: { query: '', top_k: 2 },
     reply: {
@@ -116,7 +101,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'rLLM: k takes precedence over top_k',
-    path: '/retrieve',
     dialect: 'rllm',
     body: { query: '', top_k: 50, k: 1 },
     reply: {
@@ -129,7 +113,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'rLLM: with --dialect rllm a query without other fields gets ten passages',
-    path: '/retrieve',
     named: ['rllm'],
     dialect: 'rllm',
     body: { query: '', k: null },
@@ -147,8 +130,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'rLLM before May 2026: a single query, always with scores, and the first of topk, top_k and k that is not 0',
-    path: '/retrieve',
-    named: ['rllm-legacy'],
     dialect: 'rllm-legacy',
     body: { query: '', queries: ['x'], topk: 0, top_k: 1, k: 5, return_scores: false },
     reply: { query: '', method: 'dense_exact', results: [scored(WALKER, 0)], num_results: 1 },
@@ -156,8 +137,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'rLLM before May 2026: a batch',
-    path: '/retrieve',
-    named: ['rllm-legacy'],
     dialect: 'rllm-legacy',
     body: { queries: ['', ''], k: 1 },
     reply: { method: 'dense_exact', batch_size: 2, result: [[scored(WALKER, 0)], [scored(WALKER, 0)]] },
@@ -165,8 +144,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ZeroSearch: with --dialect zerosearch a list with text',
-    path: '/retrieve',
-    named: ['zerosearch'],
     dialect: 'zerosearch',
     body: { query: '', top_k: 2 },
     reply: [
@@ -177,7 +154,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ZeroSearch: other dialects work beside it',
-    path: '/retrieve',
     named: ['zerosearch'],
     dialect: 'skyrl',
     body: { query: '', topk: 1 },
@@ -186,7 +162,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'Search-R1: numbers and booleans are parsed laxly, fields of other servers are ignored',
-    path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [''], topk: '1', return_scores: 'yes', mode: 'dense', filters: {}, top_n: 9 },
     reply: { result: [[scored(WALKER, 0)]] },
@@ -194,7 +169,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'Search-R1: a null query beside queries is ignored',
-    path: '/retrieve',
     dialect: 'search-r1',
     body: { query: null, queries: ['', ''], topk: 1 },
     reply: { result: [[WALKER], [WALKER]] },
@@ -202,8 +176,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ASearcher: every document has a url, which is the title if the corpus has none',
-    path: '/retrieve',
-    named: ['asearcher'],
     dialect: 'asearcher',
     body: { queries: [''], topk: 3, return_scores: false },
     reply: { result: [[{ ...WALKER, url: 'Paul Walker' }, BRIDGE, { ...BIG, url: '' }]] },
@@ -211,8 +183,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ASearcher: with scores documents are wrapped',
-    path: '/retrieve',
-    named: ['asearcher'],
     dialect: 'asearcher',
     body: { queries: ['', ''], topk: 1, return_scores: true },
     reply: { result: Array(2).fill([scored({ ...WALKER, url: 'Paul Walker' }, 0)]) },
@@ -220,8 +190,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'StepSearch: topk is used if present, and other dialects work beside it',
-    path: '/retrieve',
-    named: ['stepsearch'],
     dialect: 'stepsearch',
     body: { queries: [''], topk: 1 },
     reply: { result: [[scored(WALKER, 0)]] },
@@ -229,7 +197,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'StepSearch: a single query is SkyRL’s',
-    path: '/retrieve',
     named: ['stepsearch'],
     dialect: 'skyrl',
     body: { query: '', topk: 1 },
@@ -238,7 +205,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'SkyRL: topk null is the server’s default; queries beside query are ignored',
-    path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '', queries: ['x', 'y'], topk: null, return_scores: true },
     reply: { result: [[scored(WALKER, 0), scored(BRIDGE, 1), scored(BIG, 2)]] },
@@ -246,7 +212,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'SkyRL: with topk and top_k the request is SkyRL’s',
-    path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '', topk: 1, top_k: 3 },
     reply: { result: [[WALKER]] },
@@ -254,15 +219,12 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'rLLM: top_k 0 returns nothing',
-    path: '/retrieve',
     dialect: 'rllm',
     body: { query: 'a', top_k: 0 },
     reply: { query: 'a', method: 'dense_exact', results: [], num_results: 0 },
   },
   {
     what: 'rLLM before May 2026: the server’s default without a number; an empty batch gets an empty reply',
-    path: '/retrieve',
-    named: ['rllm-legacy'],
     dialect: 'rllm-legacy',
     body: { queries: [] },
     reply: { method: 'dense_exact', batch_size: 0, result: [] },
@@ -270,8 +232,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ZeroSearch: a query without other fields gets the server’s default; missing titles and ids are left out',
-    path: '/retrieve',
-    named: ['zerosearch'],
     dialect: 'zerosearch',
     body: { query: '' },
     reply: [
@@ -283,7 +243,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'ZeroSearch: a batch is Search-R1’s',
-    path: '/retrieve',
     named: ['zerosearch'],
     dialect: 'search-r1',
     body: { queries: [''], topk: 1 },

@@ -9,7 +9,6 @@ import { CONTENTS, type Pair, SCORES, testPairs } from './dialect-pairs.ts';
 const PAIRS: readonly Pair[] = [
   {
     what: 'UltraRAG: lists of texts, five passages by default',
-    path: '/search',
     dialect: 'ultrarag',
     body: { query_list: ['', ''], query_instruction: '', collection_name: '' },
     reply: { ret_psg: [CONTENTS, CONTENTS] },
@@ -17,14 +16,12 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'UltraRAG: no queries; top_k 0 and null fields',
-    path: '/search',
     dialect: 'ultrarag',
     body: { query_list: [], top_k: 0, query_instruction: null, collection_name: null },
     reply: { ret_psg: [] },
   },
   {
     what: 'massive-serve: a string gets an outer list of length 1, and nprobe is repeated',
-    path: '/search',
     dialect: 'massive-serve',
     body: { query: '', n_docs: 2, nprobe: 64, domains: 'wiki' },
     reply: {
@@ -47,7 +44,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'massive-serve: a list of queries, recognised by nprobe; one passage by default',
-    path: '/search',
     dialect: 'massive-serve',
     body: { query: ['', ''], nprobe: null },
     reply: {
@@ -65,8 +61,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'DS Serve: passages are objects, a batch is called queries, and ten passages are the default',
-    path: '/search',
-    named: ['ds-serve'],
     dialect: 'ds-serve',
     body: { queries: [''], backend: 'diskann', exact_search: false },
     reply: {
@@ -84,15 +78,12 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'DS Serve: one query without other fields',
-    path: '/search',
-    named: ['ds-serve'],
     dialect: 'ds-serve',
     body: { query: 'a' },
     k: 10,
   },
   {
     what: 'Serper: titles, links and snippets; a passage without a URL has a link of its own',
-    path: '/search',
     dialect: 'serper',
     body: { q: '', num: '3', gl: 'us' },
     reply: {
@@ -117,7 +108,6 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: 'Serper: the second page continues the first',
-    path: '/search',
     dialect: 'serper',
     body: { q: '', num: 2, page: 2 },
     reply: {

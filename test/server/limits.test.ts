@@ -190,6 +190,7 @@ test('an impossible configuration is refused', () => {
     { maxBodyBytes: 2 ** 32 },
     { deadlineMs: 2 ** 31 },
     { keepAliveMs: 1e12 },
+    { maxTopk: 5 } as object,
   ]) {
     assert.throws(() => resolveServerConfig(bad), { code: 'CONFIG_INVALID' });
   }

@@ -66,7 +66,7 @@ test('models require a key like searches, and a starting server answers 503', as
   await assert.rejects(clientOf(url, 'another-key-of-its-own').models.list(), OpenAI.AuthenticationError);
   assert.equal((await clientOf(url, 'a-key-of-20-characters').models.list()).data.length, 3);
   const starting = build(t, new IndexRegistry());
-  for (const route of ['/v1/models', '/v1/models/fake-encoder']) {
+  for (const route of ['/v1/models', '/v1/models/fake-encoder', '/v1/models?index=a&index=b']) {
     const { statusCode, headers } = await starting.inject(route);
     assert.deepEqual([statusCode, headers['retry-after']], [503, '2'], route);
     const wrong = await starting.inject({ method: 'DELETE', url: route });

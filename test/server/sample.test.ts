@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EmbedCall } from '../../src/search/calls/model-calls.ts';
+import type { EmbedCall } from '../../src/search/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { build, errorOf } from './build.ts';

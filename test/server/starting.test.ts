@@ -103,15 +103,16 @@ test('a request is refused once it has waited as long as the client does, or as 
   }
 });
 
-test('requests that wait for an index that cannot be opened are answered with its error, and so are later ones', async (t) => {
+test('requests that wait for an index that cannot be opened are answered 503 with the code of its error, and so are later ones', async (t) => {
   const { holder, fail } = starting();
   const app = build(t, holder);
   const held = post(app, BATCH);
   await app.inject({ url: '/readyz' });
   await fail(new TrawlError('INDEX_FILE_MISSING', '/secret/place is missing.'));
   for (const { status, json, text } of [await held, await post(app, BATCH), await post(app, SINGLE)]) {
-    assert.equal(status, 500);
-    assert.equal(errorOf(json).code, 'INDEX_FILE_MISSING');
+    assert.equal(status, 503);
+    assert.equal(errorOf(json).code, 'NOT_READY');
+    assert.match(errorOf(json).message, /INDEX_FILE_MISSING/);
     assert.doesNotMatch(text, /secret/);
   }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ModelFolder } from '../../src/encoder/model/model-folder.ts';
-import { ModelEncoder } from '../../src/encoder/model-encoder.ts';
+import { openModelEncoder } from '../../src/encoder/open-encoder.ts';
 import { openEngine } from '../../src/engine/vectors/open-engine.ts';
 import { IndexRetriever, type ServingOptions } from '../../src/search/index-retriever.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
@@ -30,7 +30,7 @@ async function openParts(
   const { seed = 1, ...meeting } = options;
   const prefixes = { query: '', passage: '' };
   const identity = { name: 'fake', dimension: 2, prefixes, maxTokens: { query: 32, passage: 32 } };
-  const encoder = await ModelEncoder.open({
+  const encoder = await openModelEncoder({
     model: { identity } as ModelFolder,
     workers: 1,
     workerUrl: new URL('../encoder/fake-encoder-worker.js', import.meta.url),

@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test';
 import { analyser } from '../../src/engine/lexical/analysis/analysers.ts';
 import type { EngineSource } from '../../src/engine/lexical/lexical-index.ts';
 import type { EngineAnalyser } from '../../src/engine/lexical/lexical-settings.ts';
-import { MappedLexicalIndex } from '../../src/engine/lexical/native-lexical-index.ts';
+import { openNativeLexicalIndex } from '../../src/engine/lexical/native-lexical.ts';
 import { type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { ReferenceLexicalIndex } from '../../src/engine/reference/lexical/reference-lexical-index.ts';
 import { IndexRetriever } from '../../src/search/index-retriever.ts';
@@ -42,7 +42,7 @@ export async function wordRetrievers(
     modes: ['bm25'] as const,
     bm25: { analyser: analyserName, unicode: '12.1', k1: 0.9, b: 0.4, fields: ['contents'] as const },
   };
-  const [native, reference] = [await MappedLexicalIndex.open(source, kernel), new ReferenceLexicalIndex(source)].map(
+  const [native, reference] = [await openNativeLexicalIndex(source, kernel), new ReferenceLexicalIndex(source)].map(
     (lexical) => {
       const store = new FakeStore([], { rows: texts.length, document: (row) => documents[row]! });
       const retriever = new IndexRetriever(info, { lexical: oneField(lexical), passages: store });

@@ -1,4 +1,4 @@
-import type { CandidateRound } from './candidate-item.ts';
+import { type CandidateRound, roundKey } from './candidates-file.ts';
 import {
   type JudgedRound,
   judgedRounds,
@@ -7,104 +7,76 @@ import {
   type UtilityFiles,
 } from './judged-rounds.ts';
 import type { KeyedLines } from './keyed-lines.ts';
-import { roundKey } from './round-key.ts';
 
 /** Problems described in words at most, of each type. */
 const MAX_EXAMPLES = 3;
-
-/** What stands in a file of utilities. */
-export interface UtilityFileCounts {
-  readonly rounds: number;
-  /** Lines for a round that an earlier line has; the last line counts. */
-  readonly repeated: number;
-  /** Rounds that the candidates file does not have. */
-  readonly unknown: number;
-}
-
-export interface UtilityCounts {
-  /** Rounds of the candidates file. */
-  readonly rounds: number;
-  /** Rounds with the utilities of all files. */
-  readonly usable: number;
-  readonly problems: Readonly<Record<RoundProblem, number>>;
-  /** Of the rounds without global utilities: those after the fourth, and those with another number of candidates, which step 3-2 omits. */
-  readonly noGlobalByDesign: number;
-  /** Usable rounds whose history in the file of step 3-2 lacks queries. */
-  readonly historyDiffers: number;
-  /** Rounds that the candidates file has twice. */
-  readonly repeatedRounds: number;
-  readonly local?: UtilityFileCounts;
-  readonly global?: UtilityFileCounts;
-  readonly examples: readonly string[];
-}
-
 /** Step 3-2 answers with up to 5 searches, so the fifth round has no continuation. */
 const LAST_GLOBAL_ROUND = 4;
 const GLOBAL_CANDIDATES = 20;
 
-/** Counts what the rounds of a candidates file have; feed it each round, then take the `counts`. */
+export type UtilityCounts = ReturnType<UtilityCheck['counts']>;
+export type UtilityFileCounts = NonNullable<UtilityCounts['local']>;
+
 export class UtilityCheck {
   readonly #files: UtilityFiles;
-  readonly #problems = Object.fromEntries(ROUND_PROBLEMS.map((problem) => [problem, 0])) as Record<
-    RoundProblem,
-    number
-  >;
+  readonly #problems = Object.fromEntries(ROUND_PROBLEMS.map((name) => [name, 0])) as Record<RoundProblem, number>;
   readonly #examples: string[] = [];
   readonly #seen = new Set<string>();
-  #rounds = 0;
-  #usable = 0;
-  #noGlobalByDesign = 0;
-  #historyDiffers = 0;
-  #repeatedRounds = 0;
+  readonly #counts = {
+    /** Rounds with the utilities of all files. */
+    usable: 0,
+    /** Rounds without global utilities that step 3-2 omits: those after the fourth, and those with another number of candidates. */
+    noGlobalByDesign: 0,
+    /** Usable rounds whose history in the file of step 3-2 lacks queries. */
+    historyDiffers: 0,
+    /** Rounds that the candidates file has twice. */
+    repeatedRounds: 0,
+  };
 
   constructor(files: UtilityFiles) {
     this.#files = files;
   }
 
-  /** Returns false for a round that an earlier item has: it is counted and should not be used again. */
+  /** Returns false for a round that an earlier item has, which should not be used again. */
   add({ item, round, problem, detail, historyDiffers }: JudgedRound): boolean {
+    const counts = this.#counts;
     const key = roundKey(item.id, round.round_index);
     if (this.#seen.has(key)) {
-      this.#repeatedRounds += 1;
+      counts.repeatedRounds += 1;
       return false;
     }
     this.#seen.add(key);
-    this.#rounds += 1;
-    if (historyDiffers) this.#historyDiffers += 1;
+    if (historyDiffers) counts.historyDiffers += 1;
     if (problem === undefined) {
-      this.#usable += 1;
+      counts.usable += 1;
       return true;
     }
     this.#problems[problem] += 1;
     if (detail !== undefined && this.#problems[problem] <= MAX_EXAMPLES) this.#examples.push(detail);
-    if (problem === 'no-global' && omittedByDesign(round)) this.#noGlobalByDesign += 1;
+    if (problem === 'no-global' && isOmittedByDesign(round)) counts.noGlobalByDesign += 1;
     return true;
   }
 
-  counts(): UtilityCounts {
+  counts() {
     const { local, global } = this.#files;
     return {
-      rounds: this.#rounds,
-      usable: this.#usable,
+      /** Rounds of the candidates file. */
+      rounds: this.#seen.size,
+      ...this.#counts,
       problems: this.#problems,
-      noGlobalByDesign: this.#noGlobalByDesign,
-      historyDiffers: this.#historyDiffers,
-      repeatedRounds: this.#repeatedRounds,
-      local: local === undefined ? undefined : this.#fileCounts(local),
-      global: global === undefined ? undefined : this.#fileCounts(global),
+      local: local && this.#fileCounts(local),
+      global: global && this.#fileCounts(global),
       examples: this.#examples,
     };
   }
 
-  #fileCounts(file: KeyedLines): UtilityFileCounts {
-    let unknown = 0;
-    for (const key of file.keys()) if (!this.#seen.has(key)) unknown += 1;
-    return { rounds: file.size, repeated: file.repeated, unknown };
+  /** `unknown`: rounds that the candidates file does not have. */
+  #fileCounts({ size, repeated, keys }: KeyedLines) {
+    return { rounds: size, repeated, unknown: [...keys()].filter((key) => !this.#seen.has(key)).length };
   }
 }
 
-/** Whether step 3-2 makes no utilities for a round. */
-function omittedByDesign({ round_index: index, candidate_passage_ids: rows }: CandidateRound): boolean {
+function isOmittedByDesign({ round_index: index, candidate_passage_ids: rows }: CandidateRound): boolean {
   return index > LAST_GLOBAL_ROUND || rows.length !== GLOBAL_CANDIDATES;
 }
 
@@ -122,13 +94,13 @@ export interface OpenUtility {
 export async function checkUtilities(
   candidates: string,
   files: UtilityFiles,
-  { onOpen = async () => undefined, signal }: { onOpen?: (open: OpenUtility) => Promise<void>; signal?: AbortSignal },
-): Promise<UtilityCounts> {
+  { onOpen, signal }: { onOpen: (open: OpenUtility) => Promise<void>; signal?: AbortSignal },
+) {
   const check = new UtilityCheck(files);
   for await (const judged of judgedRounds(candidates, files, signal)) {
     const { item, round, problem } = judged;
     if (!check.add(judged) || problem === undefined) continue;
-    if (problem === 'no-candidates' || (problem === 'no-global' && omittedByDesign(round))) continue;
+    if (problem === 'no-candidates' || (problem === 'no-global' && isOmittedByDesign(round))) continue;
     await onOpen({ id: item.id, round_index: round.round_index, problem });
   }
   return check.counts();

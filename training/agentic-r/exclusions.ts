@@ -1,54 +1,91 @@
-import { comparableText } from '../../src/base/comparable-text.ts';
-import type { KnownPassage } from './passage-texts.ts';
-import type { JudgedCandidate } from './training-rule.ts';
+import { createHash } from 'node:crypto';
+import { comparableBody, comparableText } from '../../src/base/comparable-text.ts';
+import { contentsOf, textOf } from '../../src/index/passages/contents.ts';
+import { itemError, jsonType, type ReadItem, readItems } from '../trajectories/read-items.ts';
+import type { JudgedCandidate } from './judged-rounds.ts';
+
+export interface KnownPassage {
+  /** Equal for passages with equal text, whatever their titles (`comparableBody`). */
+  readonly textHash: string;
+  /** The id in the corpus that was indexed. */
+  readonly corpusId: string;
+}
+
+/**
+ * Reads the passages of a hand-over (`passages.jsonl`), or a corpus whose ids are row numbers, by row. Memory holds hashes and ids, not texts.
+ *
+ * @throws TrawlError CORPUS_BAD_LINE for an id that is not a row number; CORPUS_NOT_FOUND.
+ */
+export async function readKnownPassages(
+  file: string,
+  signal?: AbortSignal,
+): Promise<ReadonlyMap<number, KnownPassage>> {
+  const passages = new Map<number, KnownPassage>();
+  for await (const item of readItems(file, { signal })) {
+    const { value, place } = item;
+    const contents = contentsOf(value);
+    if (contents === undefined) throw itemError(place, 'expected "contents", or "title" and "text"');
+    const text = comparableBody({ text: textOf(value, contents), contents });
+    const textHash = createHash('sha256').update(text).digest('base64').slice(0, 22);
+    passages.set(passageRow(item), { textHash, corpusId: String(value['corpus_id'] ?? value['id']) });
+  }
+  return passages;
+}
+
+function passageRow({ value, place }: ReadItem): number {
+  const id = value['id'];
+  if (typeof id === 'string' && /^\d{1,15}$/.test(id)) return Number(id);
+  const found = typeof id === 'string' ? JSON.stringify(id.slice(0, 80)) : jsonType(id);
+  throw itemError(
+    place,
+    `"id" is ${found}; expected a row number of the index as a string. trawl agentic-r hand-over writes such a file`,
+  );
+}
 
 /** Rules that take candidates out of the negatives. Agentic-R has none of them. */
 export const EXCLUSION_RULES = ['correct', 'duplicate', 'sibling'] as const;
 export type ExclusionRule = (typeof EXCLUSION_RULES)[number];
 
 export interface Exclusions {
-  /** Leave out candidates with which the agent answered correctly (`em` 1). */
+  /** Exclude candidates with which the agent answered correctly (`em` 1). */
   readonly correct: boolean;
-  /** Leave out passages with the text of a positive, and with `siblings` of a sibling's positive; by row. */
+  /** Exclude passages with the text of a positive, and with `siblings` of a sibling's positive; by row. */
   readonly duplicatesBy: ReadonlyMap<number, KnownPassage> | undefined;
-  /** Leave out the positives of other rounds and trajectories of the same question. */
+  /** Exclude the positives of other rounds and trajectories of the same question. */
   readonly siblings: SiblingPositives | undefined;
 }
 
 /** The positives of all rounds, by the comparable text of their question. */
 export class SiblingPositives {
-  readonly #rows = new Map<string, Set<number>>();
-  readonly #texts = new Map<string, Set<string>>();
+  readonly #passages: ReadonlyMap<number, KnownPassage> | undefined;
+  readonly #byQuestion = new Map<string, { readonly rows: Set<number>; readonly texts: Set<string> }>();
 
   /** @param passages the texts of the passages, if copies are to be found. */
-  add(
-    question: string,
-    positives: readonly JudgedCandidate[],
-    passages: ReadonlyMap<number, KnownPassage> | undefined,
-  ): void {
-    const key = keyOf(question);
-    const rows = this.#rows.get(key) ?? new Set<number>();
-    const texts = this.#texts.get(key) ?? new Set<string>();
+  constructor(passages: ReadonlyMap<number, KnownPassage> | undefined) {
+    this.#passages = passages;
+  }
+
+  add(question: string, positives: readonly JudgedCandidate[]): void {
+    const key = questionKey(question);
+    const known = this.#byQuestion.get(key) ?? { rows: new Set<number>(), texts: new Set<string>() };
+    this.#byQuestion.set(key, known);
     for (const { row } of positives) {
-      rows.add(row);
-      const known = passages?.get(row);
-      if (known !== undefined) texts.add(known.textHash);
+      known.rows.add(row);
+      const passage = this.#passages?.get(row);
+      if (passage !== undefined) known.texts.add(passage.textHash);
     }
-    this.#rows.set(key, rows);
-    this.#texts.set(key, texts);
   }
 
-  hasRow(question: string, row: number): boolean {
-    return this.#rows.get(keyOf(question))?.has(row) === true;
-  }
-
-  hasText(question: string, textHash: string): boolean {
-    return this.#texts.get(keyOf(question))?.has(textHash) === true;
+  has(question: string, row: number): boolean {
+    const known = this.#byQuestion.get(questionKey(question));
+    if (known === undefined) return false;
+    const passage = this.#passages?.get(row);
+    return known.rows.has(row) || (passage !== undefined && known.texts.has(passage.textHash));
   }
 }
 
 /** A question of nothing but quotes and spaces is compared as it is. */
-function keyOf(question: string): string {
+function questionKey(question: string): string {
   return comparableText(question) || question;
 }
 
@@ -62,12 +99,9 @@ export function withoutExcluded(
   const positiveTexts = new Set(positives.map(({ row }) => duplicatesBy?.get(row)?.textHash));
   const ruleFor = ({ row, em }: JudgedCandidate): ExclusionRule | undefined => {
     if (correct && em === 1) return 'correct';
-    const known = duplicatesBy?.get(row);
-    if (known !== undefined && positiveTexts.has(known.textHash)) return 'duplicate';
-    if (siblings === undefined) return undefined;
-    const isSibling =
-      siblings.hasRow(question, row) || (known !== undefined && siblings.hasText(question, known.textHash));
-    return isSibling ? 'sibling' : undefined;
+    const text = duplicatesBy?.get(row)?.textHash;
+    if (text !== undefined && positiveTexts.has(text)) return 'duplicate';
+    return siblings?.has(question, row) ? 'sibling' : undefined;
   };
   const kept = negatives.filter((candidate) => {
     const rule = ruleFor(candidate);

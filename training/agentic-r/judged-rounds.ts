@@ -1,10 +1,15 @@
-import type { CandidateRound } from './candidate-item.ts';
+import {
+  itemError,
+  jsonType,
+  objectField,
+  type ReadItem,
+  stringField,
+  stringsField,
+} from '../trajectories/read-items.ts';
+import { type CandidateRound, type ReadCandidates, readCandidates, roundKey } from './candidates-file.ts';
 import type { KeyedLines } from './keyed-lines.ts';
-import { type ReadCandidates, readCandidates } from './read-candidates.ts';
-import { roundKey } from './round-key.ts';
-import { type GlobalRound, globalRound, localUtilities, UnusableRound, type Utilities } from './utilities.ts';
 
-/** Why a round has no usable utilities. `no-candidates`: there is nothing to judge, because its query could not be searched or found nothing. */
+/** Why a round has no usable utilities. `no-candidates`: its query could not be searched or found nothing, so there is nothing to judge. */
 export const ROUND_PROBLEMS = [
   'no-candidates',
   'no-local',
@@ -17,20 +22,29 @@ export const ROUND_PROBLEMS = [
 ] as const;
 export type RoundProblem = (typeof ROUND_PROBLEMS)[number];
 
-/** The utilities of a round's candidates, from either file or both. */
+/** A candidate of a round with its utilities; one of them may be missing, then the other decides alone. */
+export interface JudgedCandidate {
+  readonly row: number;
+  /** 1 if the agent answered correctly with this candidate alone, else 0. */
+  readonly em: number | undefined;
+  /** The judge's number / 100. */
+  readonly local: number | undefined;
+}
+
+/** A round of the candidates file, joined with its utilities from either file or both. */
 export interface JudgedRound {
   readonly item: ReadCandidates;
   readonly round: CandidateRound;
   /** The agent's earlier queries, oldest first, from the candidates file. */
   readonly history: readonly string[];
-  /** Undefined without a file of local utilities, or if it has a problem. */
-  readonly local: Utilities | undefined;
-  readonly global: GlobalRound | undefined;
+  /** In the order of retrieval; empty if the round has a problem. */
+  readonly candidates: readonly JudgedCandidate[];
+  /** Undefined without a file of global utilities, or if the round has a problem. */
+  readonly global?: GlobalRound;
   /** The first problem; undefined if the utilities of all files can be used. */
-  readonly problem: RoundProblem | undefined;
-  /** The problem in words, for the report. */
-  readonly detail: string | undefined;
-  /** The history of step 3-2 differs from the candidates file: its resume loses queries. */
+  readonly problem?: RoundProblem;
+  readonly detail?: string;
+  /** Whether the history of step 3-2 differs from the candidates file: its resume loses queries. */
   readonly historyDiffers: boolean;
 }
 
@@ -64,60 +78,85 @@ async function judge(
   history: readonly string[],
   files: UtilityFiles,
 ): Promise<JudgedRound> {
-  const key = roundKey(item.id, round.round_index);
   const rows = round.candidate_passage_ids;
-  const base = { item, round, history, local: undefined, global: undefined, detail: undefined, historyDiffers: false };
-  if (rows.length === 0) return { ...base, problem: 'no-candidates' };
+  const joined = { item, round, history, candidates: [], historyDiffers: false };
+  const unusable = (problem: RoundProblem, detail?: string): JudgedRound => ({ ...joined, problem, detail });
+  if (rows.length === 0) return unusable('no-candidates');
+  const key = roundKey(item.id, round.round_index);
   const localItem = await files.local?.read(key);
   const globalItem = await files.global?.read(key);
-  if (files.local !== undefined && localItem === undefined) return { ...base, problem: 'no-local' };
-  if (files.global !== undefined && globalItem === undefined) return { ...base, problem: 'no-global' };
-  const local = usable(() => (localItem === undefined ? undefined : localUtilities(localItem)));
-  if ('unusable' in local)
-    return { ...base, problem: 'local-unusable', detail: `${localItem!.place}: ${local.unusable}` };
-  const global = usable(() => (globalItem === undefined ? undefined : globalRound(globalItem)));
-  if ('unusable' in global) {
-    return { ...base, problem: 'global-unusable', detail: `${globalItem!.place}: ${global.unusable}` };
+  if (files.local !== undefined && localItem === undefined) return unusable('no-local');
+  if (files.global !== undefined && globalItem === undefined) return unusable('no-global');
+  const local = localItem === undefined ? undefined : localUtilities(localItem);
+  if (typeof local === 'string') return unusable('local-unusable', `${localItem!.place}: ${local}`);
+  const global = globalItem === undefined ? undefined : globalRound(globalItem);
+  if (typeof global === 'string') return unusable('global-unusable', `${globalItem!.place}: ${global}`);
+  const localDiffers = local && passagesDiffer(local, rows);
+  if (localDiffers) return unusable('local-other-passages', `${localItem!.place}: ${localDiffers}`);
+  const globalDiffers = global && passagesDiffer(global.em, rows);
+  if (globalDiffers) return unusable('global-other-passages', `${globalItem!.place}: ${globalDiffers}`);
+  if (global !== undefined && global.query !== round.current_query) {
+    return unusable('query-differs', `${globalItem!.place}: "current_query" differs from ${item.place}`);
   }
-  if (local.value !== undefined && !samePassages(local.value, rows)) {
-    return { ...base, problem: 'local-other-passages', detail: otherPassages(localItem!.place, local.value, rows) };
-  }
-  if (global.value !== undefined && !samePassages(global.value.em, rows)) {
-    return {
-      ...base,
-      problem: 'global-other-passages',
-      detail: otherPassages(globalItem!.place, global.value.em, rows),
-    };
-  }
-  if (global.value !== undefined && global.value.query !== round.current_query) {
-    return {
-      ...base,
-      problem: 'query-differs',
-      detail: `${globalItem!.place}: "current_query" differs from ${item.place}`,
-    };
-  }
-  const historyDiffers = global.value !== undefined && JSON.stringify(global.value.history) !== JSON.stringify(history);
-  return { ...base, local: local.value, global: global.value, problem: undefined, historyDiffers };
+  const candidates = rows.map((row) => ({ row, em: global?.em.get(row), local: local && local.get(row)! / 100 }));
+  const historyDiffers = global !== undefined && JSON.stringify(global.history) !== JSON.stringify(history);
+  return { ...joined, candidates, global, historyDiffers };
 }
 
-function usable<T>(read: () => T): { readonly value: T } | { readonly unusable: string } {
-  try {
-    return { value: read() };
-  } catch (error) {
-    if (error instanceof UnusableRound) return { unusable: error.message };
-    throw error;
-  }
-}
+/** The utilities of a round: one number for each candidate, by its row. */
+type Utilities = ReadonlyMap<number, number>;
 
-function samePassages(utilities: Utilities, rows: readonly number[]): boolean {
-  return utilities.size === new Set(rows).size && rows.every((row) => utilities.has(row));
-}
-
-function otherPassages(place: string, utilities: Utilities, rows: readonly number[]): string {
+/** How the passages with utilities differ from the candidates; undefined if they are the same. */
+function passagesDiffer(utilities: Utilities, rows: readonly number[]): string | undefined {
   const wanted = new Set(rows);
   const unknown = [...utilities.keys()].find((row) => !wanted.has(row));
   const missing = rows.find((row) => !utilities.has(row));
+  if (unknown === undefined && missing === undefined) return undefined;
   const difference =
     unknown === undefined ? `passage ${missing} has none` : `passage ${unknown} is not a candidate of the round`;
-  return `${place}: ${utilities.size} utilities for ${wanted.size} candidates; ${difference}`;
+  return `${utilities.size} utilities for ${wanted.size} candidates; ${difference}`;
+}
+
+type GlobalRound = Exclude<ReturnType<typeof globalRound>, string>;
+
+/** The judge's utilities of step 3-1, `docid_score` with whole numbers from 0 to 100; or why they cannot be used. */
+function localUtilities(item: ReadItem): Utilities | string {
+  const utilities = new Map<number, number>();
+  for (const [row, score] of scores(item)) {
+    if (!Number.isInteger(score) || (score as number) < 0 || (score as number) > 100) {
+      return `the utility of passage ${row} is ${jsonType(score)}; expected a whole number from 0 to 100`;
+    }
+    utilities.set(row, score as number);
+  }
+  return utilities;
+}
+
+/** A round of step 3-2, `docid_score` with `metric_score.em`; or why it cannot be used. */
+function globalRound(item: ReadItem) {
+  const question = stringField(item, 'question');
+  /** The agent's earlier queries, oldest first. After a resume of step 3-2 some may be missing. */
+  const history = stringsField(item, 'history_queries');
+  const query = stringField(item, 'current_query');
+  const em = new Map<number, number>();
+  for (const [row, score] of scores(item)) {
+    const found = (score as { metric_score?: { em?: unknown } } | null)?.metric_score?.em;
+    if (found !== 0 && found !== 1) {
+      return `metric_score.em of passage ${row} is ${jsonType(found)}; expected 0 or 1`;
+    }
+    em.set(row, found);
+  }
+  return { question, history, query, em: em as Utilities };
+}
+
+/** The scores of `docid_score`, one after the other: a caller that stops at an unusable score has not yet met a bad id after it. */
+function* scores(item: ReadItem): Generator<readonly [row: number, score: unknown], void> {
+  for (const [id, score] of Object.entries(objectField(item, 'docid_score'))) {
+    if (!/^\d{1,15}$/.test(id)) {
+      throw itemError(
+        item.place,
+        `"docid_score" has the passage ${JSON.stringify(id)}; expected row numbers of the index, written as strings`,
+      );
+    }
+    yield [Number(id), score];
+  }
 }

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { cp, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { importModel } from '../../indexer/model-import/import-model.ts';
@@ -20,8 +20,8 @@ export function isModelFolder(checkpoint: string): boolean {
 }
 
 /**
- * Whether the checkpoint itself says pooling, normalisation and prefixes. The checkpoints of tevatron and plain Transformers do not;
- * those of sentence-transformers and model folders do.
+ * Whether the checkpoint itself states pooling, normalisation and prefixes. Checkpoints of sentence-transformers and model folders do;
+ * checkpoints of tevatron and plain Transformers do not.
  */
 export function hasOwnSettings(checkpoint: string): boolean {
   return isModelFolder(checkpoint) || existsSync(join(checkpoint, 'modules.json'));
@@ -58,12 +58,9 @@ export function noCheckpoint(checkpoint: string): TrawlError {
 
 interface ModelStep {
   readonly checkpoint: string;
-  /** The files when the iteration began. */
   readonly files: readonly InputFile[];
   readonly out: string;
-  /** Default: the import's default. */
   readonly precision: Precision | undefined;
-  /** See `poolingOfImport`. */
   readonly pooling: StatedPooling | undefined;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: { readonly stage: string; readonly done: number; readonly total: number }) => void;
@@ -119,6 +116,5 @@ async function copyFolder(from: string, to: string): Promise<void> {
 }
 
 function isFolder(path: string): boolean {
-  const stats: Stats | undefined = statSync(path, { throwIfNoEntry: false });
-  return stats?.isDirectory() ?? false;
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

@@ -5,10 +5,9 @@ import type { BuildOptions } from '../../indexer/building/build.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { recordedReading } from '../../indexer/update/last-reading.ts';
-import { TrawlError } from '../../src/base/errors.ts';
+import { asUsage, TrawlError } from '../../src/base/errors.ts';
 import { formatNumberOf } from '../../src/base/format.ts';
 import { isSameJson } from '../../src/base/objects.ts';
-import { asUsage } from '../../src/base/options/as-usage.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts';
@@ -17,8 +16,7 @@ import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
-import { type TriageProgress, triageModel } from '../triage/triage-model.ts';
-import type { TriageReport } from '../triage/triage-report.ts';
+import { type TriageProgress, type TriageReport, triageModel } from '../triage/triage-model.ts';
 import { makeModel } from './checkpoint.ts';
 import type { IterationWork, StepFolders } from './iteration-work.ts';
 import type { IterationMeasurement } from './measure-iteration.ts';
@@ -40,7 +38,6 @@ export interface IterationSettings {
   readonly precision: Precision | undefined;
   /** Settings of the model that are not inherited. */
   readonly overrides: ModelOverrides;
-  /** How the encoder runs. */
   readonly encoder: RunOptions;
   readonly corpus: readonly string[];
   readonly building: Pick<BuildOptions, 'kernel' | 'shardRows' | 'checkpointMs'>;
@@ -101,7 +98,6 @@ async function modelStep(
   return { name, precision, overrides, changes: settingsDiffer(base, identity) };
 }
 
-/** Opens the encoder of an iteration whose model has been imported. */
 function openModel(
   { encoder, note }: IterationSettings,
   folders: StepFolders,
@@ -134,7 +130,8 @@ async function tryModel(
   { model }: Journal,
 ): Promise<TriageReport> {
   const { measurement, building, show, signal, note } = settings;
-  const { questions, judgements, form, recallK: k } = measurement;
+  const { questions, judgements } = measurement;
+  const { form, recallK: k } = measurement.options;
   const progress = show.triage();
   const retriever = await openRetriever(folders.base, { ...searching, signal, onWarning: note });
   try {

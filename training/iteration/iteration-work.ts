@@ -1,3 +1,4 @@
+import type { Refusal } from './gates.ts';
 import type { Journal, Measures, Trial } from './records.ts';
 
 /** The steps before an iteration is published, in this order. */
@@ -10,7 +11,6 @@ export interface StepFolders {
   /** Vectors of the trial, from which a killed one resumes. */
   readonly triage: string;
   readonly index: string;
-  /** The index that is served now. */
   readonly base: string;
 }
 
@@ -30,4 +30,26 @@ export interface IterationWork {
   measure(folders: StepFolders, journal: Journal): Promise<Measures>;
   /** Whether recorded measures are those that `measure` would give. */
   isMeasured(measures: Measures): boolean;
+}
+
+export interface IterationSummary {
+  readonly number: number;
+  /** `stopped`: after the step `until`; `current`: it was published before, and nothing was to be done. */
+  readonly state: 'published' | 'refused' | 'stopped' | 'current';
+  readonly index: string;
+  readonly generation: string | null;
+  readonly model: string | null;
+  /** The iteration that was served before. */
+  readonly base: number | null;
+  /** Settings in which the encoder differs from the previous index's encoder, in words. */
+  readonly changes: readonly string[];
+  /** What the encoder has in place of the settings of the model's folder. Null before the model is made. */
+  readonly settings: Pick<NonNullable<Journal['model']>, 'precision' | 'overrides'> | null;
+  readonly sameCorpus: boolean | null;
+  readonly trial: Trial | null;
+  readonly measures: Measures | null;
+  readonly refusals: readonly Refusal[];
+  /** URLs of the servers that answer with it. */
+  readonly servers: readonly string[];
+  readonly removed: readonly number[];
 }

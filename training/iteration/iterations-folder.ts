@@ -7,7 +7,7 @@ import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
-import { type History, type PublishedIteration, readHistory, writeHistory } from './records.ts';
+import { type History, type PublishedIteration, readHistory, readJournal, writeHistory } from './records.ts';
 
 /** How long a command waits for another one that changes what is served. */
 const PUBLISH_WAIT_MS = 10_000;
@@ -89,7 +89,6 @@ export class IterationsFolder {
     return folder;
   }
 
-  /** The index that the loop began with is at another place now. */
   async #moveFirst(first: PublishedIteration, index: string): Promise<void> {
     const isGone = !existsSync(join(first.index, INDEX_MANIFEST_FILE));
     if (!isGone || readIndexManifest(index).generation !== first.generation) {
@@ -116,18 +115,9 @@ export class IterationsFolder {
     return readHistory(this.root)!;
   }
 
-  /** Folder of an iteration's model and index. */
+  /** Absolute folder of an iteration: `model`, `index`, and `triage` with the vectors of its trial. */
   folderOf(number: number): string {
     return join(this.root, relativeFolder(number));
-  }
-
-  modelOf(number: number): string {
-    return join(this.folderOf(number), 'model');
-  }
-
-  /** Folder for the vectors of a trial of the iteration's model. */
-  triageOf(number: number): string {
-    return join(this.folderOf(number), 'triage');
   }
 
   /** Folder of an iteration's index, as `iterations.json` has it. */
@@ -135,7 +125,6 @@ export class IterationsFolder {
     return join(relativeFolder(number), 'index');
   }
 
-  /** Absolute folder of the index. */
   indexOf({ index }: Pick<PublishedIteration, 'index'>): string {
     return isAbsolute(index) ? index : join(this.root, index);
   }
@@ -261,4 +250,48 @@ function lock(path: string): FileLock | undefined {
 
 function fail(problem: string): never {
   throw new TrawlError('BUILD_LOCKED', `${problem} Wait until it has finished, or stop it.`);
+}
+
+/**
+ * Removes the files of all iterations but `keep`: the one that is served, the one that was served before it, the one that somebody went
+ * back from, the one that an unfinished iteration is compared with, then the newest ones. The first four stay even if `keep` is smaller.
+ * Also removes what discarded iterations left. The index that the loop began with is never removed. The caller holds the lock of
+ * publishing.
+ *
+ * @param keep at least 2.
+ * @returns the numbers of the removed iterations.
+ */
+export async function pruneIterations(folder: IterationsFolder, keep: number): Promise<number[]> {
+  const { history } = folder;
+  const current = folder.current();
+  const own = history.iterations.filter(({ kept, number }) => kept && number > 0).map(({ number }) => number);
+  const inUse = [current.number, current.base, history.left, readJournal(folder.root)?.base];
+  const kept = new Set(inUse.filter((number) => typeof number === 'number'));
+  for (const number of own.toReversed()) if (kept.size < keep) kept.add(number);
+  const removed = own.filter((number) => !kept.has(number));
+  if (removed.length > 0) {
+    // First the record, so that a killed run leaves a folder that nobody uses, not an iteration without files.
+    await writeHistory(folder.root, {
+      ...history,
+      iterations: history.iterations.map((iteration) =>
+        removed.includes(iteration.number) ? { ...iteration, kept: false } : iteration,
+      ),
+    });
+  }
+  await removeUnknownFolders(folder);
+  return removed;
+}
+
+/** Removes folders of iterations that are neither kept nor unfinished. A number that was never given is somebody else's folder. */
+export async function removeUnknownFolders(folder: IterationsFolder): Promise<void> {
+  const { next, iterations } = folder.history;
+  const known = new Set(iterations.filter(({ kept }) => kept).map(({ number }) => number));
+  const unfinished = readJournal(folder.root)?.number;
+  if (unfinished !== undefined) known.add(unfinished);
+  const parent = join(folder.root, 'iterations');
+  const names = existsSync(parent) ? readdirSync(parent) : [];
+  for (const name of names) {
+    if (/^\d{4,}$/.test(name) && Number(name) < next && !known.has(Number(name)))
+      await rm(join(parent, name), { recursive: true, force: true });
+  }
 }

@@ -1,10 +1,13 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type from 'typebox';
 import { TrawlError } from '../../src/base/errors.ts';
-import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { PRECISIONS } from '../../src/encoder/identity/model-identity.ts';
 import { readRecord } from '../../src/index/manifest/build-records.ts';
 import { Count, Generation, Sha256 } from '../../src/index/manifest/schemas.ts';
+
+const nullable = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 /** Means of the metrics of `evaluateRun` by their names, such as `recall@10`. */
 const Means = Type.Record(Type.String(), Type.Number());
@@ -15,9 +18,7 @@ export const Measures = Type.Object({
   against: Generation,
   /** The options that were measured with; a run with others measures again. */
   settings: Type.Record(Type.String(), Type.Unknown()),
-  /** Questions with judgements. */
   judged: Count,
-  /** k of the recall that is checked. */
   recallK: Type.Integer({ minimum: 1 }),
   before: Means,
   now: Means,
@@ -34,9 +35,9 @@ export const Measures = Type.Object({
      */
     changed: Count,
     /** Mean share of the first k passages that are others. Null without queries. */
-    replaced: Type.Union([Type.Number(), Type.Null()]),
+    replaced: nullable(Type.Number()),
     /** Mean rank-biased overlap. Null without queries. */
-    rbo: Type.Union([Type.Number(), Type.Null()]),
+    rbo: nullable(Type.Number()),
   }),
 });
 export type Measures = Type.Static<typeof Measures>;
@@ -47,25 +48,17 @@ export const Trial = Type.Object({
   against: Generation,
   /** The options of the trial; a run with others tries again. */
   settings: Type.Record(Type.String(), Type.Unknown()),
-  /** Questions with judgements. */
   judged: Count,
-  /** k of the recall. */
   k: Type.Integer({ minimum: 1 }),
   /** Recall in the whole index, with the interval of the questions (95 %), if there is one. Null without random passages. */
-  estimate: Type.Union([
-    Type.Object({
-      value: Type.Number(),
-      low: Type.Union([Type.Number(), Type.Null()]),
-      high: Type.Union([Type.Number(), Type.Null()]),
-    }),
-    Type.Null(),
-  ]),
+  estimate: nullable(
+    Type.Object({ value: Type.Number(), low: nullable(Type.Number()), high: nullable(Type.Number()) }),
+  ),
   /** Recall in the pool: that in the whole index is not higher. */
   bound: Type.Number(),
-  /** Recall of the served index. */
   present: Type.Number(),
   /** Estimate minus recall for the present encoder, tried as if it were new. Null if that could not be estimated. */
-  error: Type.Union([Type.Number(), Type.Null()]),
+  error: nullable(Type.Number()),
   /** Passages that were embedded, and passages in the index. */
   pool: Count,
   whole: Count,
@@ -85,7 +78,6 @@ const Inputs = Type.Object({
   checkpointFiles: Type.Array(InputFile),
   /** With absolute paths. */
   corpus: Type.Array(InputFile),
-  /** Options that change the index. */
   settings: Type.Record(Type.String(), Type.Unknown()),
 });
 
@@ -97,14 +89,13 @@ const PublishedIteration = Type.Object({
   /** When it was published. A change in place gives the index another: `IterationsFolder.current` has the present one. */
   generation: Generation,
   /** Name of the encoder. Null for an index without vectors. */
-  model: Type.Union([Type.String(), Type.Null()]),
-  /** Null for number 0. */
-  inputs: Type.Union([Inputs, Type.Null()]),
+  model: nullable(Type.String()),
+  inputs: nullable(Inputs),
   /** The iteration that was served before. Null for number 0. */
-  base: Type.Union([Count, Type.Null()]),
-  measures: Type.Union([Measures, Type.Null()]),
+  base: nullable(Count),
+  measures: nullable(Measures),
   /** Null until every server has answered with it. */
-  publishedAt: Type.Union([Type.String(), Type.Null()]),
+  publishedAt: nullable(Type.String()),
   /** False once its files are removed. */
   kept: Type.Boolean(),
 });
@@ -116,7 +107,6 @@ const HISTORY_FILE = 'iterations.json';
 const History = Type.Object({
   format: Type.Literal('trawl-iterations'),
   version: Type.Literal(1),
-  /** Number of the next iteration. */
   next: Type.Integer({ minimum: 1 }),
   iterations: Type.Array(PublishedIteration),
   /** The iteration that was served before somebody went back. Absent once another is published. */
@@ -134,7 +124,7 @@ const Journal = Type.Object({
   /** The iteration that was served when this one began. */
   base: Count,
   inputs: Inputs,
-  model: Type.Union([
+  model: nullable(
     Type.Object({
       name: Type.String(),
       precision: Type.Enum([...PRECISIONS]),
@@ -143,12 +133,11 @@ const Journal = Type.Object({
       /** Settings in which the encoder differs from the previous index's encoder, in words. */
       changes: Type.Array(Type.String()),
     }),
-    Type.Null(),
-  ]),
+  ),
   /** Absent if none was asked for. */
   trial: Type.Optional(Trial),
-  index: Type.Union([Type.Object({ generation: Generation, sameCorpus: Type.Boolean() }), Type.Null()]),
-  measures: Type.Union([Measures, Type.Null()]),
+  index: nullable(Type.Object({ generation: Generation, sameCorpus: Type.Boolean() })),
+  measures: nullable(Measures),
 });
 export type Journal = Type.Static<typeof Journal>;
 
@@ -170,8 +159,9 @@ export function writeJournal(root: string, journal: Journal): Promise<void> {
   return writeJsonDurably(join(root, JOURNAL_FILE), journal);
 }
 
-export function journalFile(root: string): string {
-  return join(root, JOURNAL_FILE);
+export async function removeJournal(root: string): Promise<void> {
+  await rm(join(root, JOURNAL_FILE), { force: true });
+  await syncFolder(root);
 }
 
 function readFile<Schema extends Type.TSchema>(schema: Schema, path: string): Type.Static<Schema> | undefined {

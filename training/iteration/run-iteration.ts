@@ -1,18 +1,14 @@
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { syncFolder } from '../../src/base/system/durable-file.ts';
-import { claimIteration } from './claim-iteration.ts';
-import { type Gates, type Refusal, refusals } from './gates.ts';
-import type { IterationInputs } from './iteration-inputs.ts';
-import type { IterationSummary } from './iteration-summary.ts';
-import type { IterationStep, IterationWork, StepFolders } from './iteration-work.ts';
-import type { IterationsFolder } from './iterations-folder.ts';
-import { pruneIterations } from './prune.ts';
-import { type Journal, journalFile, type PublishedIteration, writeHistory, writeJournal } from './records.ts';
+import { claimIteration, type IterationInputs } from './claim-iteration.ts';
+import { type Gates, type Refusal, refusals, type TrialGates, trialRefusals } from './gates.ts';
+import type { IterationStep, IterationSummary, IterationWork, StepFolders } from './iteration-work.ts';
+import { type IterationsFolder, pruneIterations } from './iterations-folder.ts';
+import { type Journal, type PublishedIteration, removeJournal, writeHistory, writeJournal } from './records.ts';
 import { serveIteration } from './serve-iteration.ts';
 import type { ServedIndex } from './served-index.ts';
-import { type TrialGates, trialRefusals } from './trial-gates.ts';
 
 /** How often an index is measured if what it is compared with changes meanwhile. */
 const MAX_MEASUREMENTS = 4;
@@ -66,7 +62,9 @@ class IterationRun {
     if (journal === undefined) return this.#current();
     this.#journal = journal;
     await this.#checkServers(this.#acceptedGenerations());
-    if (until === undefined) await this.#checkReloads();
+    if (until === undefined) {
+      for (const server of servers) await server.checkReload((await server.facts(signal)).name, signal);
+    }
     if (this.#journal.model === null) {
       this.#report('model');
       await this.#record({ model: await work.model(this.#folders(), this.#journal) });
@@ -149,11 +147,6 @@ class IterationRun {
     }
   }
 
-  async #checkReloads(): Promise<void> {
-    const { servers, signal } = this.#options;
-    for (const server of servers) await server.checkReload((await server.facts(signal)).name, signal);
-  }
-
   /** Tries the model on a part of the served index, unless that was done, and returns why it is not worth embedding all of it. */
   async #try(): Promise<readonly Refusal[]> {
     const { folder, work, trialGates } = this.#options;
@@ -194,38 +187,32 @@ class IterationRun {
   /** Undefined if another index is served than the one that was measured against: somebody went back or changed it meanwhile. */
   async #publish(): Promise<IterationSummary | undefined> {
     const { folder, servers, keep, signal } = this.#options;
-    const { number, base, measures } = this.#journal;
+    const { number, base, model, index, measures, inputs } = this.#journal;
     const lock = await folder.lockPublishing();
     try {
       const current = folder.current();
       if (current.number !== number && current.generation !== measures!.against) return undefined;
       this.#report('publish');
-      const entry = this.#entry();
+      const entry: PublishedIteration = {
+        number,
+        index: folder.relativeIndexOf(number),
+        generation: index!.generation,
+        model: model!.name,
+        inputs,
+        base,
+        measures,
+        publishedAt: null,
+        kept: true,
+      };
       await this.#recordEntry(entry);
       await serveIteration({ folder, to: entry, from: folder.iteration(base), servers, signal });
       await this.#recordEntry({ ...entry, publishedAt: new Date().toISOString() });
-      await rm(journalFile(folder.root), { force: true });
-      await syncFolder(folder.root);
+      await removeJournal(folder.root);
       const removed = servers.length === 0 ? [] : await pruneIterations(folder, keep);
       return this.#summary('published', { removed });
     } finally {
       lock.release();
     }
-  }
-
-  #entry(): PublishedIteration {
-    const { number, base, model, index, measures, inputs } = this.#journal;
-    return {
-      number,
-      index: this.#options.folder.relativeIndexOf(number),
-      generation: index!.generation,
-      model: model!.name,
-      inputs,
-      base,
-      measures,
-      publishedAt: null,
-      kept: true,
-    };
   }
 
   async #recordEntry(entry: PublishedIteration): Promise<void> {
@@ -236,7 +223,7 @@ class IterationRun {
       ...history,
       next: entry.number + 1,
       iterations: [...others, entry],
-      ...(left !== undefined && entry.publishedAt === null ? { left } : {}),
+      left: entry.publishedAt === null ? left : undefined,
     });
   }
 
@@ -257,20 +244,16 @@ class IterationRun {
 
   #folders(): StepFolders {
     const { folder } = this.#options;
-    const { number, base } = this.#journal;
-    return {
-      model: folder.modelOf(number),
-      triage: folder.triageOf(number),
-      index: folder.indexOf({ index: folder.relativeIndexOf(number) }),
-      base: folder.indexOf(folder.iteration(base)),
-    };
+    const own = folder.folderOf(this.#journal.number);
+    const base = folder.indexOf(folder.iteration(this.#journal.base));
+    return { model: join(own, 'model'), triage: join(own, 'triage'), index: join(own, 'index'), base };
   }
 
   #summary(
     state: IterationSummary['state'],
     more: Partial<Pick<IterationSummary, 'refusals' | 'removed'>> = {},
   ): IterationSummary {
-    const { number, base, model, index, trial, measures } = this.#journal;
+    const { number, base, model, index, trial = null, measures } = this.#journal;
     return {
       number,
       state,
@@ -281,7 +264,7 @@ class IterationRun {
       changes: model?.changes ?? [],
       settings: model === null ? null : { precision: model.precision, overrides: model.overrides },
       sameCorpus: index?.sameCorpus ?? null,
-      trial: trial ?? null,
+      trial,
       measures,
       refusals: [],
       servers: [],

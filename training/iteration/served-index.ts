@@ -6,15 +6,15 @@ import { TrawlConnectionError, TrawlResponseError } from '../../src/client/error
 
 export interface ServerOptions {
   /** Key with the scope admin. */
-  readonly apiKey?: string | undefined;
+  readonly apiKey?: string;
   /** The folder that the server opens. Default: the one that it was started with. */
-  readonly folder?: string | undefined;
+  readonly folder?: string;
   /** Says in messages what to do about a server that opens another index than expected. Default: the advice of `trawl iterate`. */
-  readonly advice?: string | undefined;
+  readonly advice?: string;
   /** Longest wait for a server that opens an index, in milliseconds. Default: 30 minutes. */
-  readonly openingMs?: number | undefined;
+  readonly openingMs?: number;
   /** Longest wait for a server that no longer answers, in milliseconds. Default: 30 seconds. */
-  readonly silentMs?: number | undefined;
+  readonly silentMs?: number;
 }
 
 /** Milliseconds between two questions whether a reload has ended. */
@@ -26,10 +26,11 @@ const MAX_REPEATS = 2;
 /** Statuses of a proxy that did not wait for the server, which goes on. A 503 of the server itself has a code. */
 const LOST_STATUSES: ReadonlySet<number> = new Set([408, 502, 503, 504]);
 
+const JSON_TYPE = { 'content-type': 'application/json' };
+
 /** No path: a reload with it is refused, after the key was checked. */
 const REFUSED_FOLDER = '\0';
 
-/** An index of a running server that is reloaded. */
 export class ServedIndex {
   /** As given, for messages. */
   readonly url: string;
@@ -54,21 +55,17 @@ export class ServedIndex {
     this.#base = base;
     this.#name = name;
     this.#options = options;
-    const { apiKey } = options;
-    this.#client = new TrawlClient(base, { retry: { attempts: 3 }, ...(apiKey === undefined ? {} : { apiKey }) });
+    this.#client = new TrawlClient(base, { retry: { attempts: 3 }, apiKey: options.apiKey });
   }
 
   /** Name and generation of the index. @throws TrawlError CONFIG_INVALID if the server cannot be asked or does not have it. */
   async facts(signal?: AbortSignal): Promise<{ readonly name: string; readonly generation: string }> {
-    let indexes: readonly { readonly name: string; readonly generation: string }[];
-    try {
-      indexes = await this.#client.indexes(signal === undefined ? {} : { signal });
-    } catch (error) {
-      if (!(error instanceof TrawlResponseError || error instanceof TrawlConnectionError)) throw error;
-      throw new TrawlError('CONFIG_INVALID', `${this.url} cannot be asked for its indexes: ${error.message}`, {
-        cause: error,
+    const indexes = await this.#client.indexes({ signal }).catch((cause: unknown) => {
+      if (!(cause instanceof TrawlResponseError || cause instanceof TrawlConnectionError)) throw cause;
+      throw new TrawlError('CONFIG_INVALID', `${this.url} cannot be asked for its indexes: ${cause.message}`, {
+        cause,
       });
-    }
+    });
     const found = this.#name === undefined ? indexes : indexes.filter(({ name }) => name === this.#name);
     if (found.length === 1) return found[0]!;
     const names = indexes.map(({ name }) => name).join(', ') || 'none';
@@ -111,8 +108,8 @@ export class ServedIndex {
     return this.#completed(signal, async () => {
       const before = await this.facts(signal);
       if (before.generation === generation && (await this.#stateOf(before.name, signal)) !== 'opening') return;
-      const end = await this.#reload(before.name, generation, { needsReply: false, signal });
-      if (end.refused !== undefined) throw end.refused;
+      const refusal = await this.#reload(before.name, generation, { needsReply: false, signal });
+      if (refusal !== undefined) throw refusal;
       await this.#checkGeneration(generation, signal);
     });
   }
@@ -156,8 +153,17 @@ export class ServedIndex {
     );
   }
 
-  /** Asks for a reload until its end is known. */
-  async #reload(name: string, generation: string, { needsReply, signal }: ReloadOptions): Promise<ReloadEnd> {
+  /**
+   * Asks for a reload until its end is known. Returns the error if the server answered that it keeps its index.
+   *
+   * @param needsReply whether the end must be known by a reply, and not only by the generation that answers: it may be the one from
+   * before the reload.
+   */
+  async #reload(
+    name: string,
+    generation: string,
+    { needsReply, signal }: { readonly needsReply: boolean; readonly signal: AbortSignal | undefined },
+  ): Promise<TrawlError | undefined> {
     const { openingMs = OPENING_MS } = this.#options;
     const end = performance.now() + openingMs;
     let reply = await this.#askForReload(name, signal);
@@ -166,7 +172,7 @@ export class ServedIndex {
       await this.#awaitOpening(name, end, { cause: reply.lost, signal });
       const { generation: found } = await this.facts(signal);
       const isAsked = found === generation;
-      if (isAsked && (!needsReply || repeats === MAX_REPEATS)) return {};
+      if (isAsked && (!needsReply || repeats === MAX_REPEATS)) return undefined;
       if (repeats === MAX_REPEATS) {
         throw new TrawlError(
           'RELOAD_FAILED',
@@ -177,10 +183,13 @@ export class ServedIndex {
       }
       reply = await this.#askForReload(name, signal);
     }
-    return reply;
+    return reply.refused;
   }
 
-  async #askForReload(name: string, signal: AbortSignal | undefined): Promise<ReloadEnd & { readonly lost?: Error }> {
+  async #askForReload(
+    name: string,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly lost?: Error; readonly refused?: TrawlError }> {
     let response: Response;
     try {
       response = await this.#post(name, this.#options.folder, signal);
@@ -188,37 +197,26 @@ export class ServedIndex {
       throwIfCancelled(signal);
       return { lost: error as Error };
     }
-    const text = await response.text().catch(() => '');
+    const body = await response.text().catch(() => '');
     // The status is known only at the end of a reload, so a reply that was cut after it is one.
     if (response.ok) return {};
     const { status } = response;
-    const { code, message } = errorOf(text);
+    const { code, message } = errorIn(body);
     if (LOST_STATUSES.has(status) && code === undefined) return { lost: new Error(`status ${status}: ${message}`) };
-    const details = { url: this.url, status };
-    const refused = new TrawlError(
-      'RELOAD_FAILED',
-      `${this.url} refused the reload with status ${status}: ${message}`,
-      {
-        details,
-      },
-    );
-    return { refused };
+    const text = `${this.url} refused the reload with status ${status}: ${message}`;
+    return { refused: new TrawlError('RELOAD_FAILED', text, { details: { url: this.url, status } }) };
   }
 
   #post(name: string, folder: string | undefined, signal: AbortSignal | undefined): Promise<Response> {
     const { apiKey } = this.#options;
     return fetch(`${this.#base}/admin/indexes/${encodeURIComponent(name)}/reload`, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-      },
-      body: JSON.stringify(folder === undefined ? {} : { folder }),
-      ...(signal === undefined ? {} : { signal }),
+      headers: apiKey === undefined ? JSON_TYPE : { ...JSON_TYPE, authorization: `Bearer ${apiKey}` },
+      body: JSON.stringify({ folder }),
+      signal,
     });
   }
 
-  /** Waits until the server opens no index. @param end in the clock of `performance.now`. */
   async #awaitOpening(
     name: string,
     end: number,
@@ -241,13 +239,13 @@ export class ServedIndex {
         const advice = 'Run the command again when it has finished.';
         throw new TrawlError('RELOAD_FAILED', `${problem} ${advice}`, { details: { url: this.url }, cause });
       }
-      await sleep(POLL_MS, undefined, signal === undefined ? {} : { signal });
+      await sleep(POLL_MS, undefined, { signal });
     }
   }
 
   /** Whether the server is opening the index; `silent` if it does not say. */
   async #stateOf(name: string, signal: AbortSignal | undefined): Promise<'opening' | 'idle' | 'silent'> {
-    const readiness = await this.#client.ready(signal === undefined ? {} : { signal }).catch(() => undefined);
+    const readiness = await this.#client.ready({ signal }).catch(() => undefined);
     throwIfCancelled(signal);
     const indexes = readiness?.facts.indexes;
     if (!Array.isArray(indexes)) return 'silent';
@@ -257,24 +255,12 @@ export class ServedIndex {
   }
 }
 
-interface ReloadOptions {
-  /** Whether the end must be known by a reply, and not only by the generation that answers: it
-   * may be the one from before the reload. */
-  readonly needsReply: boolean;
-  readonly signal: AbortSignal | undefined;
-}
-
-interface ReloadEnd {
-  /** The server answered that it keeps its index. */
-  readonly refused?: TrawlError;
-}
-
 /** What a reply says; `code` only if it is of a Trawl server. */
-function errorOf(text: string): { readonly code?: string; readonly message: string } {
+function errorIn(text: string): { readonly code?: string; readonly message: string } {
   try {
     const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown } };
-    const code = typeof error?.code === 'string' ? { code: error.code } : {};
-    if (typeof error?.message === 'string') return { ...code, message: error.message };
+    const code = typeof error?.code === 'string' ? error.code : undefined;
+    if (typeof error?.message === 'string') return { code, message: error.message };
   } catch {
     // A proxy, for example, answers in HTML.
   }

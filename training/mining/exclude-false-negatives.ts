@@ -1,10 +1,7 @@
 import { comparableText } from '../../src/base/comparable-text.ts';
 import type { AnswerRule } from './answer-rule.ts';
-import type { Candidate, DroppedCandidate, DropReason } from './candidate.ts';
-import type { MinedPassage } from './mined-query.ts';
-import type { MiningQuery } from './mining-query.ts';
-import { NearDuplicates } from './near-duplicates.ts';
-import { type PassageTexts, passageTexts } from './passage-texts.ts';
+import type { Candidate, DroppedCandidate, DropReason, MinedPassage, MiningQuery } from './mined-query.ts';
+import { NearDuplicates, type PassageTexts, passageTexts } from './near-duplicates.ts';
 
 export interface ExclusionInput {
   readonly query: MiningQuery;
@@ -16,7 +13,6 @@ export interface ExclusionInput {
   readonly siblingIds: ReadonlySet<string>;
   /** Passages before the range of ranks: no candidates, and better than all of them. */
   readonly skipped: readonly MinedPassage[];
-  /** Best first. */
   readonly candidates: readonly Candidate[];
   readonly answers: AnswerRule;
   /** Similarity from which two texts are near-duplicates, above 0 and up to 1; null: no two are. */
@@ -24,14 +20,11 @@ export interface ExclusionInput {
 }
 
 /** Drops the candidates that may be relevant, by the rules that need no score. The others stay in their order. */
-export function excludeFalseNegatives(input: ExclusionInput): {
-  readonly kept: readonly Candidate[];
-  readonly dropped: readonly DroppedCandidate[];
-} {
+export function excludeFalseNegatives(input: ExclusionInput) {
   const { query, positives, siblings, positiveIds, siblingIds, answers, nearDuplicate } = input;
-  const relevant = new SeenTexts(nearDuplicate);
+  const relevant = seenTexts(nearDuplicate);
   for (const passage of [...positives, ...siblings]) relevant.add(passageTexts(passage));
-  const better = new SeenTexts(nearDuplicate);
+  const better = seenTexts(nearDuplicate);
   for (const passage of input.skipped) better.add(passageTexts(passage));
   const queryTexts = new Set([query.question, query.query ?? ''].map(comparableText));
   const rows = new Set(positives.map(({ row }) => row));
@@ -58,26 +51,16 @@ export function excludeFalseNegatives(input: ExclusionInput): {
   return { kept, dropped };
 }
 
-/** Texts to find copies and near-duplicates of. Titles are not compared. */
-class SeenTexts {
-  readonly #threshold: number | null;
-  readonly #bodies = new Set<string>();
-  readonly #shingles = new NearDuplicates();
-
-  constructor(threshold: number | null) {
-    this.#threshold = threshold;
-  }
-
-  add({ body, shingles }: PassageTexts): void {
-    this.#bodies.add(body);
-    if (this.#threshold !== null) this.#shingles.add(shingles);
-  }
-
-  hasCopy({ body }: PassageTexts): boolean {
-    return this.#bodies.has(body);
-  }
-
-  hasNearDuplicate({ shingles }: PassageTexts): boolean {
-    return this.#threshold !== null && this.#shingles.similarity(shingles) >= this.#threshold;
-  }
+/** Gathers texts to find copies and near-duplicates of. Titles are not compared. */
+function seenTexts(threshold: number | null) {
+  const bodies = new Set<string>();
+  const seen = new NearDuplicates();
+  return {
+    add({ body, shingles }: PassageTexts): void {
+      bodies.add(body);
+      if (threshold !== null) seen.add(shingles);
+    },
+    hasCopy: ({ body }: PassageTexts) => bodies.has(body),
+    hasNearDuplicate: ({ shingles }: PassageTexts) => threshold !== null && seen.similarity(shingles) >= threshold,
+  };
 }

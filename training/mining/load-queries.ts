@@ -1,9 +1,8 @@
-import { questionLines } from '../../evaluation/question-lines.ts';
-import { qrelLines } from '../../evaluation/read-qrels.ts';
+import { qrelLines } from '../../evaluation/judgements.ts';
+import { questionLines } from '../../evaluation/read-questions.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';
-import type { WantedQuestion } from '../records/known-questions.ts';
-import type { MiningQuery, SkipReason } from './mining-query.ts';
+import type { MiningQuery, SkipReason } from './mined-query.ts';
 import type { WorkFile } from './work-file.ts';
 
 export interface QuerySource {
@@ -16,22 +15,23 @@ export interface QuerySource {
   readonly excluded: readonly string[];
 }
 
-/** What was read, under the names of the report file. */
-export interface LoadCounts {
-  readonly read: number;
-  /** Queries that are left out because their question or query is one of the excluded questions. */
-  readonly excluded: number;
-  /** Queries that are left out because they have no judgements. */
-  readonly unjudged: number;
-  /** Recorded queries that failed, and recorded queries of an unwanted split. */
-  readonly failed: number;
-  readonly other_split: number;
-  /** Queries that were added to an earlier one with the same question and query. */
-  readonly merged: number;
+export type LoadCounts = Awaited<ReturnType<typeof loadQueries>>;
+
+/** The questions of files (`questionLines`) in their order. Their positives are `gold_ids`. */
+export async function* questionQueries(files: readonly string[]): AsyncGenerator<MiningQuery, void> {
+  for (const file of files) {
+    for await (const { id, question, query, history, roundIndex, dataset, goldIds, goldenAnswers } of questionLines(
+      file,
+    )) {
+      const positiveIds = [...new Set(goldIds)];
+      const answers = [...new Set(goldenAnswers)];
+      yield { id, question, query, history, round: roundIndex, dataset, positiveIds, answers };
+    }
+  }
 }
 
 /** Reads the queries into the work file. Call it in `fill`. */
-export async function loadQueries(work: WorkFile, source: QuerySource, signal?: AbortSignal): Promise<LoadCounts> {
+export async function loadQueries(work: WorkFile, source: QuerySource, signal?: AbortSignal) {
   for (const file of source.excluded) {
     for await (const { question } of questionLines(file)) work.addExcluded(comparableText(question));
   }
@@ -40,10 +40,19 @@ export async function loadQueries(work: WorkFile, source: QuerySource, signal?: 
       if (qrel.grade >= 1) work.addJudgement(qrel.queryId, qrel.passageId);
     }
   }
-  if (source.judged !== undefined) {
-    for await (const question of source.judged) work.addJudged(question);
-  }
-  const counts = { read: 0, excluded: 0, unjudged: 0, failed: 0, other_split: 0, merged: 0 };
+  for await (const question of source.judged ?? []) work.addJudged(question);
+  /** What was read, under the names of the report file. */
+  const counts = {
+    read: 0,
+    /** Queries that are left out because their question or query is one of the excluded questions. */
+    excluded: 0,
+    unjudged: 0,
+    /** Recorded queries that failed, and recorded queries of an unwanted split. */
+    failed: 0,
+    other_split: 0,
+    /** Queries that were added to an earlier one with the same question and query. */
+    merged: 0,
+  };
   for await (const read of source.queries) {
     throwIfCancelled(signal);
     counts.read++;
@@ -51,35 +60,30 @@ export async function loadQueries(work: WorkFile, source: QuerySource, signal?: 
       counts[read]++;
       continue;
     }
-    const query = source.judged === undefined ? read : withJudged(read, work.judged(wantedOf(read)));
+    const query = source.judged === undefined ? read : withJudgements(read, work);
     const positiveIds = source.qrels === undefined ? query.positiveIds : work.judgementsOf(query.id);
-    if (isExcluded(work, query)) counts.excluded++;
+    const texts = [query.question, query.query].filter((text) => text !== undefined);
+    if (texts.some((text) => work.isExcluded(comparableText(text)))) counts.excluded++;
     else if (positiveIds.length === 0) counts.unjudged++;
     else if (!work.addQuery({ ...query, positiveIds })) counts.merged++;
   }
   return counts;
 }
 
-/** What a recorded query says of its question. Without a sub-query, the text of the question may be the agent's query. */
-function wantedOf({ id, dataset, question, query }: MiningQuery): WantedQuestion {
-  return { id, dataset, text: query === undefined ? undefined : question, query: question };
-}
-
-function withJudged(query: MiningQuery, judged: MiningQuery | undefined): MiningQuery {
-  if (judged === undefined) return query;
-  const { id, question, dataset, positiveIds, answers } = judged;
-  const isSameText = comparableText(query.question) === comparableText(question);
+/** A recorded query with what the judged question says. Without a sub-query, the question of the record may be the agent's query. */
+function withJudgements(recorded: MiningQuery, work: WorkFile): MiningQuery {
+  const { id, dataset, question, query } = recorded;
+  const judged = work.judged({ id, dataset, text: query === undefined ? undefined : question, query: question });
+  if (judged === undefined) return recorded;
+  const isSameText = comparableText(question) === comparableText(judged.question);
   return {
-    ...query,
+    ...recorded,
     // Found by its id: what the record has in place of the question is the agent's query.
-    ...(isSameText ? {} : { question, query: query.query ?? query.question }),
-    id: query.id === '' ? id : query.id,
-    ...(query.dataset === undefined && dataset !== undefined ? { dataset } : {}),
-    positiveIds,
-    answers,
+    question: isSameText ? question : judged.question,
+    query: isSameText ? query : (query ?? question),
+    id: id === '' ? judged.id : id,
+    dataset: dataset ?? judged.dataset,
+    positiveIds: judged.positiveIds,
+    answers: judged.answers,
   };
-}
-
-function isExcluded(work: WorkFile, { question, query }: MiningQuery): boolean {
-  return work.isExcluded(comparableText(question)) || (query !== undefined && work.isExcluded(comparableText(query)));
 }

@@ -7,19 +7,24 @@ import { inOrder } from '../../src/base/in-order.ts';
 import { CheckpointedFile, publishPartial } from '../../src/base/system/checkpointed-file.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
-import { reportPath } from '../../src/base/system/output-report.ts';
-import { differences, type OutputSettings } from '../../src/base/system/output-settings.ts';
+import { differences, type OutputSettings, reportPath } from '../../src/base/system/output-report.ts';
 import { partialOf } from '../../src/base/system/partial-file.ts';
 import { failedAt, SearchFailure } from '../../src/search/calls/query-errors.ts';
 import type { SearchSource } from '../../src/search/retriever.ts';
-import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
 import { type LoadCounts, loadQueries, type QuerySource } from './load-queries.ts';
-import { type BatchSettings, mineBatch } from './mine-batch.ts';
+import { type BatchSettings, mineBatch, type QueryOutcome } from './mine-batch.ts';
 import type { MiningOrigin } from './mined-query.ts';
-import { MiningReport, type ReportBody, type ReportState } from './mining-report.ts';
-import type { QueryOutcome } from './query-outcome.ts';
+import { MiningReport, type ReportState } from './mining-report.ts';
 import type { RecordSource } from './record-source.ts';
-import { checkRowFile, type RowBytes, type RowCheckpoint, RowFiles } from './row-files.ts';
+import {
+  checkRowFile,
+  haveRowFiles,
+  openRowFiles,
+  originsPath,
+  type RowBytes,
+  type RowCheckpoint,
+} from './row-files.ts';
+import { ROW_FORMATS, type RowFormatName } from './row-formats.ts';
 import { type StoredQuery, WorkFile } from './work-file.ts';
 
 export interface MineOptions {
@@ -39,39 +44,21 @@ export interface MineOptions {
   readonly settings: Readonly<Record<string, unknown>>;
   /** The server that is asked, for the report; another server with the same index may resume. */
   readonly server?: string;
-  readonly onProgress?: (progress: MiningProgress) => void;
+  readonly onProgress?: (progress: { queries: number; totalQueries: number; rows: number }) => void;
   readonly onWarning?: (message: string) => void;
   readonly signal?: AbortSignal;
 }
 
-export interface MiningProgress {
-  readonly queries: number;
-  readonly totalQueries: number;
-  readonly rows: number;
-}
+/** The report file. */
+export type MiningSummary = Awaited<ReturnType<typeof mineAll>>;
+type Checksums = Awaited<ReturnType<typeof checksums>>;
 
-/** The report file, `OUT.report.json`. */
-export interface MiningSummary extends ReportBody {
-  readonly out: string;
-  /** The file with the origin of each row, for trainers that take every column as an input; null if rows have it. */
-  readonly origins: string | null;
-  readonly origin: MiningOrigin;
-  /** The server that was asked at the end; absent for an index directory. */
-  readonly server?: string;
-  readonly settings: Readonly<Record<string, unknown>>;
-  readonly inputs: readonly { readonly path: string; readonly sha256: string }[];
-  readonly read: LoadCounts;
-}
-
-/** How far a run is. */
 interface Progress {
-  /** The place of the first query that is not done. */
   readonly next: number;
   readonly bytes: RowCheckpoint;
   readonly report?: ReportState;
 }
 
-/** Passages of one batch of searches. */
 const BATCH_HITS = 12_800;
 
 /**
@@ -116,7 +103,7 @@ export async function mineNegatives(options: MineOptions): Promise<MiningSummary
 function refuseInputs({ out, inputs, records }: MineOptions): void {
   for (const path of [...inputs, ...(records?.paths ?? [])]) {
     const read = statSync(path, { throwIfNoEntry: false, bigint: true });
-    for (const written of [out, RowFiles.originsOf(out), reportPath(out)]) {
+    for (const written of [out, originsPath(out), reportPath(out)]) {
       const found = statSync(written, { throwIfNoEntry: false, bigint: true });
       if (read === undefined || found === undefined || read.dev !== found.dev || read.ino !== found.ino) continue;
       throw usageError(
@@ -129,12 +116,12 @@ function refuseInputs({ out, inputs, records }: MineOptions): void {
 /** Whether the files of an unfinished run are there with all that the work file says was written. */
 function hasFiles(work: WorkFile, out: string, format: RowFormatName): boolean {
   const finished = work.load<RowBytes>('finished');
-  if (finished === undefined) return RowFiles.fit(out, ROW_FORMATS[format], work.load<Progress>('progress')!.bytes);
-  return existsSync(reportPath(out)) && RowFiles.areWhole(out, ROW_FORMATS[format], finished);
+  return finished === undefined
+    ? haveRowFiles('fits', out, ROW_FORMATS[format], work.load<Progress>('progress')!.bytes)
+    : existsSync(reportPath(out)) && haveRowFiles('isWhole', out, ROW_FORMATS[format], finished);
 }
 
-/** All that decides what is in the files. */
-function settingsOf(options: MineOptions, inputs: MiningSummary['inputs']): OutputSettings {
+function settingsOf(options: MineOptions, inputs: Checksums): OutputSettings {
   return { ...options.settings, origin: originOf(options), inputs: inputs.map(({ sha256 }) => sha256) };
 }
 
@@ -143,13 +130,17 @@ function isBegunWith(work: WorkFile, wanted: OutputSettings): boolean {
   const begun = work.load<OutputSettings>('settings');
   if (begun === undefined) return false;
   const different = differences(begun, wanted);
-  if (different.length > 0) throw differs(work.path, different);
-  return true;
+  if (different.length === 0) return true;
+  throw new TrawlError(
+    'OUTPUT_DIFFERS',
+    `${work.path} has an unfinished run with other settings: ${different.join('; ')}. Repeat the command as it was, choose another ` +
+      'path, or begin again with --restart.',
+    { details: { path: work.path, differences: different } },
+  );
 }
 
-/** Reads the input. */
-async function begin(work: WorkFile, options: MineOptions, inputs: MiningSummary['inputs']): Promise<void> {
-  for (const path of [options.out, RowFiles.originsOf(options.out), reportPath(options.out)])
+async function begin(work: WorkFile, options: MineOptions, inputs: Checksums): Promise<void> {
+  for (const path of [options.out, originsPath(options.out), reportPath(options.out)])
     rmSync(partialOf(resolve(path)), { force: true });
   work.clear();
   await work.fill(async () => {
@@ -170,8 +161,8 @@ function originOf({ retriever: { info }, batch }: MineOptions): MiningOrigin {
   };
 }
 
-async function checksums(paths: readonly string[], signal?: AbortSignal): Promise<MiningSummary['inputs']> {
-  const inputs = [];
+async function checksums(paths: readonly string[], signal?: AbortSignal) {
+  const inputs: { readonly path: string; readonly sha256: string }[] = [];
   for (const path of paths) {
     if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
       throw new TrawlError(
@@ -184,47 +175,55 @@ async function checksums(paths: readonly string[], signal?: AbortSignal): Promis
   return inputs;
 }
 
-async function mineAll(work: WorkFile, out: string, options: MineOptions): Promise<void> {
+/** Mines what is left and writes the report. */
+async function mineAll(work: WorkFile, out: string, options: MineOptions) {
   const { batch, format, outputScores, records, signal, onProgress } = options;
+  const totalQueries = work.queryCount;
   const progress = work.load<Progress>('progress')!;
   const report = new MiningReport(progress.report);
   const origin = originOf(options);
   const row = { numNegatives: batch.sampling.count, outputScores };
-  const files = await RowFiles.open(out, ROW_FORMATS[format], row, progress.bytes, records?.mode);
+  const files = await openRowFiles(out, ROW_FORMATS[format], {
+    row,
+    checkpoint: progress.bytes,
+    mode: records?.mode,
+  });
   let finished: RowBytes;
-  const totalQueries = work.queryCount;
   try {
     for await (const outcomes of minedBatches(work, progress.next, options)) {
       throwIfCancelled(signal);
       for (const outcome of outcomes) {
-        const mined = 'mined' in outcome.result ? outcome.result.mined : undefined;
+        const mined = typeof outcome.result === 'string' ? undefined : outcome.result;
         const rows = mined === undefined ? [] : ROW_FORMATS[format].rows(mined, origin, row);
         if (mined !== undefined) await files.write(rows, mined, origin);
         report.add(outcome, row.numNegatives, rows.length);
       }
       const next = outcomes.at(-1)!.stored.place + 1;
-      work.save('progress', { next, bytes: await files.checkpoint(), report: report.state() } satisfies Progress);
-      onProgress?.({ queries: next, totalQueries, rows: report.counts.rows });
+      work.save('progress', { next, bytes: await files.checkpoint(), report: report.state } satisfies Progress);
+      onProgress?.({ queries: next, totalQueries, rows: report.state.counts.rows });
     }
     finished = await files.end();
   } finally {
     await files.close();
   }
-  const summary: MiningSummary = {
+  const summary = {
     out: options.out,
-    origins: ROW_FORMATS[format].onlyInputs ? RowFiles.originsOf(options.out) : null,
+    /** The file with the origin of each row, for trainers that take every column as an input; null if rows have it. */
+    origins: ROW_FORMATS[format].onlyInputs ? originsPath(options.out) : null,
     origin,
+    /** The server that was asked at the end; absent for an index directory. */
     server: options.server,
     settings: options.settings,
-    inputs: work.load('inputs')!,
-    read: work.load('read')!,
+    inputs: work.load<Checksums>('inputs')!,
+    read: work.load<LoadCounts>('read')!,
     ...report.body(),
   };
   await writeReport(reportPath(out), summary, records?.mode);
   work.save('finished', finished);
+  return summary;
 }
 
-async function writeReport(path: string, summary: MiningSummary, mode?: number): Promise<void> {
+async function writeReport(path: string, summary: object, mode?: number): Promise<void> {
   const file = await CheckpointedFile.open(path, 0, mode);
   try {
     await file.write(`${JSON.stringify(summary, null, 2)}\n`);
@@ -244,9 +243,8 @@ function minedBatches(
 ): AsyncGenerator<readonly QueryOutcome[], void> {
   const size = Math.max(8, Math.min(256, Math.floor(BATCH_HITS / batch.search.depth)));
   const mine = async (queries: readonly StoredQuery[], stop: AbortSignal): Promise<readonly QueryOutcome[]> => {
-    const siblings = queries.map((query) => work.siblingIds(query));
     try {
-      return await mineBatch(retriever, queries, siblings, batch, stop);
+      return await mineBatch(retriever, queries, batch, stop);
     } catch (error) {
       if (stop.aborted) throw error;
       const failure = error instanceof SearchFailure ? error : new SearchFailure(error);
@@ -255,38 +253,25 @@ function minedBatches(
       throw failedAt(failure, at, 'The same command resumes there.');
     }
   };
-  return inOrder(storedBatches(work, from, size), mine, { atOnce: 2, signal });
-}
-
-function* storedBatches(work: WorkFile, from: number, size: number): Generator<readonly StoredQuery[], void> {
-  for (let place = from; place < work.queryCount; place += size) yield work.queries(place, size);
+  const batches = (function* (): Generator<readonly StoredQuery[], void> {
+    for (let place = from; place < work.queryCount; place += size) yield work.queries(place, size);
+  })();
+  return inOrder(batches, mine, { atOnce: 2, signal });
 }
 
 /** Gives the finished files their names, and removes the work file. Can be repeated after a kill. */
 async function publish(out: string, work: WorkFile): Promise<MiningSummary> {
   const summary = JSON.parse(await readFile(reportPath(out), 'utf8')) as MiningSummary;
   const bytes = work.load<RowBytes>('finished')!;
-  if (summary.origins !== null) await publishPartial(RowFiles.originsOf(out), bytes.origins);
+  if (summary.origins !== null) await publishPartial(originsPath(out), bytes.origins);
   await publishPartial(out, bytes.rows);
   await syncFolder(dirname(out));
   work.remove();
   return summary;
 }
 
-function differs(path: string, different: readonly string[]): TrawlError {
-  return new TrawlError(
-    'OUTPUT_DIFFERS',
-    `${path} has an unfinished run with other settings: ${different.join('; ')}. Repeat the command as it was, choose another path, or ` +
-      'begin again with --restart.',
-    { details: { path, differences: different } },
-  );
-}
-
 function resumable(error: unknown): unknown {
-  const known = asTrawlError(error);
-  if (known.code !== 'CANCELLED') return error;
-  return new TrawlError('CANCELLED', 'Stopped. The same command resumes.', {
-    details: { resumable: true },
-    cause: error,
-  });
+  if (asTrawlError(error).code !== 'CANCELLED') return error;
+  const details = { resumable: true };
+  return new TrawlError('CANCELLED', 'Stopped. The same command resumes.', { details, cause: error });
 }

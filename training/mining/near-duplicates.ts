@@ -1,12 +1,14 @@
-import { byCharacters } from './folded-text.ts';
+import { comparableBody, comparableText } from '../../src/base/comparable-text.ts';
+import { byCharacters } from './answer-rule.ts';
 
-/** Words in a shingle. */
 const SHINGLE_WORDS = 3;
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 
 /**
  * The distinct runs of three consecutive words of a comparable text; a shorter text is one run. A character of Chinese, Japanese or
  * Thai is a word.
+ *
+ * @internal Exported for tests.
  */
 export function shinglesOf(comparable: string): ReadonlySet<string> {
   const words = byCharacters(comparable).match(WORD) ?? [];
@@ -44,4 +46,27 @@ export class NearDuplicates {
     for (const [text, count] of shared) best = Math.max(best, count / Math.min(shingles.size, this.#sizes[text]!));
     return best;
   }
+}
+
+/** Passages whose texts are cached: near queries find the same ones. About 15 kB each. */
+const CACHED = 4000;
+
+export interface PassageTexts {
+  readonly body: string;
+  readonly whole: string;
+  readonly shingles: ReadonlySet<string>;
+}
+
+const cache = new Map<string, PassageTexts>();
+
+export function passageTexts({ text, contents }: { readonly text: string; readonly contents: string }): PassageTexts {
+  const key = JSON.stringify([text, contents]);
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const whole = comparableText(contents);
+  const body = comparableBody({ text, contents });
+  const texts = { body, whole, shingles: shinglesOf(body) };
+  if (cache.size >= CACHED) cache.delete(cache.keys().next().value!);
+  cache.set(key, texts);
+  return texts;
 }

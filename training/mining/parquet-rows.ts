@@ -1,12 +1,8 @@
 import { ParquetGroups, type ParquetGroupsState, type ParquetSchema } from '../../indexer/export/parquet-groups.ts';
-import type { RowColumn, TrainingRow } from './formats/row-format.ts';
-import type { RowEncoder } from './row-encoder.ts';
+import type { RowColumn, TrainingRow } from './row-formats.ts';
 
 /** Characters of the texts of a row group, or up to one query more. A row group is held in memory, and its facts until the end of the file. */
 const GROUP_CHARS = 2 ** 22;
-
-/** Page indexes would not survive in the state. */
-const COLUMN = { offsetIndex: false } as const;
 
 type Fields = TrainingRow['fields'];
 
@@ -15,8 +11,11 @@ interface ParquetState {
   readonly pending: readonly Fields[];
 }
 
-/** A Parquet file with a row for each row: texts, int64 and float64, or lists of these. */
-export class ParquetRows implements RowEncoder {
+/**
+ * A Parquet file of training rows: texts, int64 and float64, or lists of these. It consists of `begin`, of each `add` in the order of the
+ * rows, and of `end`, and depends only on the rows.
+ */
+export class ParquetRows {
   readonly #columns: readonly RowColumn[];
   readonly #groups: ParquetGroups;
   readonly #groupChars: number;
@@ -61,7 +60,8 @@ export class ParquetRows implements RowEncoder {
       this.#columns.map((column) => ({
         name: column.name,
         data: rows.map((fields) => cellOf(column, fields[column.name])),
-        ...COLUMN,
+        // Page indexes would not survive in the state.
+        offsetIndex: false,
       })),
     );
     this.#pending = [];

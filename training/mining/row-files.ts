@@ -1,33 +1,35 @@
 import { usageError } from '../../src/base/errors.ts';
 import { CheckpointedFile } from '../../src/base/system/checkpointed-file.ts';
-import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
-import { originFields, queryFields, type RowFormat, type RowOptions, type TrainingRow } from './formats/row-format.ts';
-import { JsonRows } from './json-rows.ts';
 import type { MinedPassage, MinedQuery, MiningOrigin } from './mined-query.ts';
 import { ParquetRows } from './parquet-rows.ts';
-import type { RowEncoder } from './row-encoder.ts';
+import {
+  originFields,
+  queryFields,
+  ROW_FORMATS,
+  type RowFormat,
+  type RowFormatName,
+  type TrainingRow,
+} from './row-formats.ts';
 
-/** The bytes of both files at a checkpoint. */
 export interface RowBytes {
   readonly rows: number;
   readonly origins: number;
 }
 
-/** What a run needs to continue both files. */
 export interface RowCheckpoint extends RowBytes {
-  /** The state of the encoder of the rows. */
   readonly encoder?: unknown;
 }
 
-/**
- * Refuses a Parquet file of a format whose rows do not form a table.
- *
- * @throws TrawlError USAGE.
- */
+interface OpenOptions {
+  readonly row: Parameters<RowFormat['rows']>[2];
+  readonly checkpoint: RowCheckpoint;
+  readonly mode?: number;
+}
+
+/** @throws TrawlError USAGE for a Parquet file of a format whose rows do not form a table. */
 export function checkRowFile(out: string, format: RowFormatName): void {
-  const { columns }: RowFormat = ROW_FORMATS[format];
-  if (!isParquet(out) || columns !== undefined) return;
-  const tables = Object.entries<RowFormat>(ROW_FORMATS).filter(([, each]) => each.columns !== undefined);
+  if (!isParquet(out) || ROW_FORMATS[format].columns !== undefined) return;
+  const tables = Object.entries<RowFormat>(ROW_FORMATS).filter(([, { columns }]) => columns !== undefined);
   throw usageError(
     `--out ${out} ends in .parquet, and rows of the format ${format} are written as JSON. Give it another ending, or choose one of ` +
       `${tables.map(([name]) => name).join(', ')}.`,
@@ -38,96 +40,87 @@ function isParquet(out: string): boolean {
   return out.toLowerCase().endsWith('.parquet');
 }
 
-/** The file of rows, and for trainers that take every column as an input, the file with the origin of each row. */
-export class RowFiles {
-  readonly #encoder: RowEncoder;
-  readonly #rows: CheckpointedFile;
-  readonly #origins: CheckpointedFile | undefined;
+export function originsPath(out: string): string {
+  return `${out}.origins.jsonl`;
+}
 
-  private constructor(encoder: RowEncoder, rows: CheckpointedFile, origins: CheckpointedFile | undefined) {
-    this.#encoder = encoder;
-    this.#rows = rows;
-    this.#origins = origins;
-  }
+/** Whether the partial files have the bytes of a checkpoint (`fits`), or the finished files, renamed or not, these bytes (`isWhole`). */
+export function haveRowFiles(
+  check: 'fits' | 'isWhole',
+  out: string,
+  { onlyInputs }: RowFormat,
+  bytes: RowBytes,
+): boolean {
+  if (!CheckpointedFile[check](out, bytes.rows)) return false;
+  return !onlyInputs || CheckpointedFile[check](originsPath(out), bytes.origins);
+}
 
-  /** The path of the file of origins. */
-  static originsOf(out: string): string {
-    return `${out}.origins.jsonl`;
+/** Opens the file of rows, and for trainers that take every column as an input, the file with the origin of each row. */
+export async function openRowFiles(out: string, format: RowFormat, { row, checkpoint, mode }: OpenOptions) {
+  const isEmpty = checkpoint.rows === 0;
+  const columns = isParquet(out) ? format.columns?.(row) : undefined;
+  const encoder =
+    columns === undefined ? jsonRows(format.isArray === true, isEmpty) : new ParquetRows(columns, checkpoint.encoder);
+  const file = await CheckpointedFile.open(out, checkpoint.rows, mode);
+  let origins: CheckpointedFile | undefined;
+  try {
+    if (isEmpty) await file.write(encoder.begin());
+    if (format.onlyInputs) origins = await CheckpointedFile.open(originsPath(out), checkpoint.origins, mode);
+  } catch (error) {
+    await file.close();
+    throw error;
   }
-
-  /** Whether the partial files have the bytes of a checkpoint. */
-  static fit(out: string, { onlyInputs }: RowFormat, bytes: RowBytes): boolean {
-    if (!CheckpointedFile.fits(out, bytes.rows)) return false;
-    return !onlyInputs || CheckpointedFile.fits(RowFiles.originsOf(out), bytes.origins);
-  }
-
-  /** Whether finished files with these bytes are there, renamed or not. */
-  static areWhole(out: string, { onlyInputs }: RowFormat, bytes: RowBytes): boolean {
-    if (!CheckpointedFile.isWhole(out, bytes.rows)) return false;
-    return !onlyInputs || CheckpointedFile.isWhole(RowFiles.originsOf(out), bytes.origins);
-  }
-
-  /** Opens both files at a checkpoint. `options`: the options of all rows. `mode`: permissions of new files. */
-  static async open(
-    out: string,
-    format: RowFormat,
-    options: RowOptions,
-    { encoder: state, ...bytes }: RowCheckpoint,
-    mode?: number,
-  ): Promise<RowFiles> {
-    const isEmpty = bytes.rows === 0;
-    const encoder =
-      isParquet(out) && format.columns !== undefined
-        ? new ParquetRows(format.columns(options), state)
-        : new JsonRows(format.isArray, isEmpty);
-    const rows = await CheckpointedFile.open(out, bytes.rows, mode);
-    try {
-      if (isEmpty) await rows.write(encoder.begin());
-      const origins = format.onlyInputs
-        ? await CheckpointedFile.open(RowFiles.originsOf(out), bytes.origins, mode)
-        : undefined;
-      return new RowFiles(encoder, rows, origins);
-    } catch (error) {
-      await rows.close();
-      throw error;
-    }
-  }
-
-  async write(rows: readonly TrainingRow[], mined: MinedQuery, origin: MiningOrigin): Promise<void> {
-    await this.#rows.write(this.#encoder.add(rows));
-    await this.#origins?.write(rows.map((row) => `${originLine(row, mined, origin)}\n`).join(''));
-  }
-
-  async checkpoint(): Promise<RowCheckpoint> {
-    return { ...(await this.#sync()), encoder: this.#encoder.state() };
-  }
-
-  /** Writes what comes after the last row. Returns the bytes of the finished files. No checkpoint may follow. */
-  async end(): Promise<RowBytes> {
-    await this.#rows.write(this.#encoder.end());
-    return this.#sync();
-  }
-
-  async #sync(): Promise<RowBytes> {
-    return { rows: await this.#rows.checkpoint(), origins: (await this.#origins?.checkpoint()) ?? 0 };
-  }
-
-  async close(): Promise<void> {
-    await this.#rows.close();
-    await this.#origins?.close();
-  }
+  const sync = async (): Promise<RowBytes> => ({
+    rows: await file.checkpoint(),
+    origins: (await origins?.checkpoint()) ?? 0,
+  });
+  return {
+    async write(rows: readonly TrainingRow[], mined: MinedQuery, origin: MiningOrigin): Promise<void> {
+      await file.write(encoder.add(rows));
+      await origins?.write(rows.map((each) => `${originLine(each, mined, origin)}\n`).join(''));
+    },
+    checkpoint: async (): Promise<RowCheckpoint> => ({ ...(await sync()), encoder: encoder.state() }),
+    /** Writes what comes after the last row. Returns the bytes of the finished files. No checkpoint may follow. */
+    async end(): Promise<RowBytes> {
+      await file.write(encoder.end());
+      return sync();
+    },
+    async close(): Promise<void> {
+      await file.close();
+      await origins?.close();
+    },
+  };
 }
 
 function originLine({ positives, negatives }: TrainingRow, mined: MinedQuery, origin: MiningOrigin): string {
+  const place = ({ id, rank, score }: MinedPassage): object => ({ id, rank, score });
   return JSON.stringify({
     query_id: mined.query.id,
     ...queryFields(mined),
-    positives: positives.map(placeOf),
-    negatives: negatives.map(placeOf),
+    positives: positives.map(place),
+    negatives: negatives.map(place),
     ...originFields(mined, origin),
   });
 }
 
-function placeOf({ id, rank, score }: MinedPassage): object {
-  return { id, rank, score };
+/** Encodes rows as a JSON object a line, or as one JSON array of objects. Has the methods of `ParquetRows`. */
+function jsonRows(isArray: boolean, isEmptyAtStart: boolean) {
+  let isEmpty = isEmptyAtStart;
+  return {
+    begin: () => '',
+    add(rows: readonly TrainingRow[]): string {
+      let text = '';
+      for (const { fields } of rows) {
+        const json = JSON.stringify(fields);
+        text += isArray ? `${isEmpty ? '[' : ','}\n${json}` : `${json}\n`;
+        isEmpty = false;
+      }
+      return text;
+    },
+    end(): string {
+      if (!isArray) return '';
+      return isEmpty ? '[]\n' : '\n]\n';
+    },
+    state: () => undefined,
+  };
 }

@@ -1,17 +1,19 @@
-import { bug, type TrawlError } from '../../src/base/errors.ts';
+import { passagesById } from '../../evaluation/passages-by-id.ts';
+import type { TrawlError } from '../../src/base/errors.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
+import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { isOfQuery, SearchFailure } from '../../src/search/calls/query-errors.ts';
 import type { QueryAnswer, QueryOutcome } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import type { SearchSource } from '../../src/search/retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
-import type { Candidate } from './candidate.ts';
-import { passageFields } from './find-positives.ts';
+import type { Candidate, MinedPassage } from './mined-query.ts';
+
+const PASSAGES_PER_ID = 8;
 
 export interface CandidateSearch {
   /** How candidates are found. The filter holds for candidates, not for positives. */
   readonly ranking: Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order' | 'hybrid' | 'template'>;
-  /** Length of the raw list. */
   readonly depth: number;
   /** Whether the BM25 list is searched beside the dense one. */
   readonly alsoBm25: boolean;
@@ -29,7 +31,6 @@ export type SearchedQuery =
     }
   | { readonly ok: false; readonly error: TrawlError };
 
-/** The mode in which scores are computed. */
 export function scoringMode(retriever: SearchSource, { ranking }: CandidateSearch): SearchMode {
   return ranking.mode ?? retriever.info.modes[0]!;
 }
@@ -50,24 +51,19 @@ export async function searchCandidates(
   const { outcomes } = await retriever.retrieve({ ...call, ...ranking });
   checkOutcomes(outcomes);
   const prefix = scoringMode(retriever, search) === 'bm25' ? '' : (retriever.info.model?.prefixes.query ?? '');
-  const searched = outcomes.map(
-    (outcome): SearchedQuery => (outcome.ok ? searchedQuery(outcome, prefix) : { ok: false, error: outcome.error }),
-  );
+  const searched = outcomes.map((outcome) => (outcome.ok ? searchedQuery(outcome, prefix) : outcome));
   if (!alsoBm25) return searched;
   const { filter, template } = ranking;
-  const words = await retriever.retrieve({
-    ...call,
-    mode: 'bm25',
-    filter,
-    template,
-  });
+  const words = await retriever.retrieve({ ...call, mode: 'bm25', filter, template });
   checkOutcomes(words.outcomes);
   const merged = searched.map((dense, i): SearchedQuery => {
     const outcome = words.outcomes[i]!;
-    if (!dense.ok || !outcome.ok) return outcome.ok ? dense : { ok: false, error: outcome.error };
-    return { ...dense, candidates: mergedLists(dense.candidates, candidatesOf(outcome)) };
+    if (!outcome.ok) return outcome;
+    return dense.ok ? { ...dense, candidates: mergedLists(dense.candidates, candidatesOf(outcome)) } : dense;
   });
-  return withScores(retriever, merged, signal);
+  const lists = merged.map((query) => (query.ok ? { text: query.text, passages: query.candidates } : NO_PASSAGES));
+  const scored = await withMissingScores(retriever, lists, { mode: 'dense', signal });
+  return merged.map((query, i) => (query.ok ? { ...query, candidates: scored[i]! } : query));
 }
 
 function checkOutcomes(outcomes: readonly QueryOutcome[]): void {
@@ -98,57 +94,52 @@ function mergedLists(dense: readonly Candidate[], words: readonly Candidate[]): 
   return [...dense, ...others].sort((a, b) => a.rank - b.rank);
 }
 
-/** Gives the candidates that only BM25 found their dense scores. */
-async function withScores(
+export const NO_PASSAGES = { text: '', passages: [] } as const;
+
+/**
+ * Gives each passage without a score the score that a search for the text would give it.
+ *
+ * @throws SearchFailure the error of a query.
+ */
+export async function withMissingScores<Passage extends MinedPassage>(
   retriever: SearchSource,
-  searched: readonly SearchedQuery[],
-  signal?: AbortSignal,
-): Promise<readonly SearchedQuery[]> {
-  const unscored = searched.map((query) =>
-    query.ok ? query.candidates.filter(({ score }) => score === null).map(({ row }) => row) : [],
-  );
-  const scores = await scoreRows(
-    retriever,
-    searched.map((query, i) => ({ text: query.ok ? query.text : '', rows: unscored[i]! })),
-    { mode: 'dense' },
-    signal,
-  );
-  return searched.map((query, i) => {
-    if (!query.ok) return query;
-    const candidates = query.candidates.map((candidate) =>
-      candidate.score === null ? { ...candidate, score: scores[i]!.get(candidate.row) ?? null } : candidate,
-    );
-    return { ...query, candidates };
+  queries: readonly { readonly text: string; readonly passages: readonly Passage[] }[],
+  { mode, bm25, signal }: Pick<RetrieveCall, 'bm25' | 'signal'> & { readonly mode: 'dense' | 'bm25' },
+): Promise<readonly (readonly Passage[])[]> {
+  const rows = queries.map(({ passages }) => passages.filter(({ score }) => score === null).map(({ row }) => row));
+  // The composed text is embedded as question and query are, and needs no template.
+  const asked = queries.map(({ text }, i) => ({ query: text, rows: rows[i]! })).filter(({ rows }) => rows.length > 0);
+  if (asked.length === 0) return queries.map(({ passages }) => passages);
+  const { outcomes } = await retriever.score({ queries: asked, mode, maxRank: 0, bm25, signal });
+  let next = 0;
+  return queries.map(({ passages }, i) => {
+    if (rows[i]!.length === 0) return passages;
+    const outcome = outcomes[next++]!;
+    if (!outcome.ok) throw new SearchFailure(outcome.error, i);
+    const scores = new Map(rows[i]!.map((row, at) => [row, outcome.scores[at]!.score]));
+    return passages.map((passage) => ({ ...passage, score: passage.score ?? scores.get(passage.row) ?? null }));
   });
 }
 
 /**
- * Scores of given rows for each query, as a search would score them. Queries without rows are not sent.
+ * The passages of each id, from the whole index; an unknown id has no entry. Their rank and score are null.
  *
- * @throws SearchFailure the error of a query.
+ * @throws TrawlError NOT_SUPPORTED if the index has no look-up by id.
  */
-export async function scoreRows(
+export async function findPassages(
   retriever: SearchSource,
-  queries: readonly { readonly text: string; readonly rows: readonly number[] }[],
-  { mode, bm25 }: { readonly mode: 'dense' | 'bm25'; readonly bm25?: RetrieveCall['bm25'] },
+  ids: Iterable<string>,
   signal?: AbortSignal,
-): Promise<readonly ReadonlyMap<number, number>[]> {
-  const asked = queries.filter(({ rows }) => rows.length > 0);
-  if (asked.length === 0) return queries.map(() => new Map());
-  const { outcomes } = await retriever.score({
-    // The composed text is embedded as question and query are, and needs no template.
-    queries: asked.map(({ text, rows }) => ({ query: text, rows })),
-    mode,
-    maxRank: 0,
-    bm25,
-    signal,
-  });
-  let next = 0;
-  return queries.map(({ rows }, i) => {
-    if (rows.length === 0) return new Map();
-    const outcome = outcomes[next++];
-    if (outcome === undefined) throw bug('a query has no scores');
-    if (!outcome.ok) throw new SearchFailure(outcome.error, i);
-    return new Map(rows.map((row, i) => [row, outcome.scores[i]!.score]));
-  });
+): Promise<ReadonlyMap<string, readonly MinedPassage[]>> {
+  const passages = new Map<string, readonly MinedPassage[]>();
+  for await (const [id, found] of passagesById(retriever, new Set(ids), { limit: PASSAGES_PER_ID, signal })) {
+    const mined = found.map(({ row, document }) => ({ ...passageFields(document, row), rank: null, score: null }));
+    if (mined.length > 0) passages.set(id, mined);
+  }
+  return passages;
+}
+
+function passageFields(document: string, row: number): Omit<MinedPassage, 'rank' | 'score'> {
+  const { id = String(row), title = '', text, contents } = documentFields(document);
+  return { row, id, title, text, contents };
 }

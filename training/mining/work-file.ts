@@ -5,17 +5,16 @@ import { comparableText } from '../../src/base/comparable-text.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import { findQuestion, type WantedQuestion } from '../records/known-questions.ts';
-import { groupKey, type MiningQuery, queryKey, textKey } from './mining-query.ts';
+import { groupKey, type MiningQuery, queryKey, textKey } from './mined-query.ts';
 
-/** A query of the work file. */
 export interface StoredQuery {
   /** From 0, in the order of the input. */
   readonly place: number;
-  /** See `queryKey`. */
   readonly key: string;
-  /** See `groupKey`. */
   readonly group: string;
   readonly query: MiningQuery;
+  /** Ids of the positives of other queries with the same question or the same text. */
+  readonly siblingIds: readonly string[];
 }
 
 const TABLES = `
@@ -57,7 +56,6 @@ export class WorkFile {
     }
   }
 
-  /** Removes everything that an earlier run left. */
   clear(): void {
     const names = this.#database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
     this.#database.exec(`BEGIN; ${names.map((name) => `DROP TABLE "${String(name)}";`).join(' ')} ${TABLES} COMMIT`);
@@ -95,11 +93,10 @@ export class WorkFile {
 
   /** The judged question of a recorded query, as `findQuestion` says. */
   judged(wanted: WantedQuestion): MiningQuery | undefined {
-    const table = {
-      withId: (id: string) => this.#judgedWithId(id),
-      withText: (comparable: string) => this.#judgedText(comparable),
-    };
-    return findQuestion(table, wanted);
+    return findQuestion(
+      { withId: (id) => this.#judgedWithId(id), withText: (comparable) => this.#judgedText(comparable) },
+      wanted,
+    );
   }
 
   #judgedWithId(id: string): readonly MiningQuery[] {
@@ -108,8 +105,8 @@ export class WorkFile {
     ).all(id) as { dataset: string; body: string }[];
     return rows.map(({ dataset, body }) => {
       // An equal question may stand in the file under several ids and data sets.
-      const { dataset: _, ...query } = JSON.parse(body) as MiningQuery;
-      return { ...query, id, ...(dataset === '' ? {} : { dataset }) };
+      const query = JSON.parse(body) as MiningQuery;
+      return { ...query, id, dataset: dataset === '' ? undefined : dataset };
     });
   }
 
@@ -155,19 +152,14 @@ export class WorkFile {
       from,
       limit,
     ) as { place: number; key: string; body: string }[];
+    const positives = this.#statement('SELECT DISTINCT id FROM positive WHERE scope IN (?, ?) ORDER BY id').pluck();
     return rows.map(({ place, key, body }) => {
       const query = JSON.parse(body) as MiningQuery;
-      return { place, key, group: groupKey(query), query };
+      const group = groupKey(query);
+      const own = new Set(query.positiveIds);
+      const siblingIds = (positives.all(group, textKey(query)) as string[]).filter((id) => !own.has(id));
+      return { place, key, group, query, siblingIds };
     });
-  }
-
-  /** Ids of the positives of other queries with the same question or the same text. */
-  siblingIds({ group, query }: StoredQuery): readonly string[] {
-    const own = new Set(query.positiveIds);
-    const ids = this.#statement('SELECT DISTINCT id FROM positive WHERE scope IN (?, ?) ORDER BY id')
-      .pluck()
-      .all(group, textKey(query)) as string[];
-    return ids.filter((id) => !own.has(id));
   }
 
   /** A value that `save` stored; undefined before. */
@@ -177,7 +169,6 @@ export class WorkFile {
     return text === undefined ? undefined : (JSON.parse(text as string) as T);
   }
 
-  /** Stores a JSON value durably. */
   save(name: string, value: unknown): void {
     try {
       this.#statement('INSERT OR REPLACE INTO state VALUES (?, ?)').run(name, JSON.stringify(value));

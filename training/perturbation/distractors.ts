@@ -3,22 +3,19 @@ import type { LexicalQuery } from '../../src/engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../src/engine/row-bitmap.ts';
 import type { Hit } from '../../src/search/calls/query-outcome.ts';
 import type { RowScope } from '../../src/search/calls/retrieve-call.ts';
-import type { Retriever } from '../../src/search/retriever.ts';
+import type { FoundPassage, Retriever } from '../../src/search/retriever.ts';
 import { draw, drawRanks } from './draw.ts';
-import type { IsGold } from './drop-gold.ts';
+import type { IsGold, Texts } from './request-perturbation.ts';
 
-/** A list that gets distractors. */
-export interface MixedList<H extends Hit> {
+interface MixedList<H extends Hit> {
   readonly hits: readonly H[];
-  /** What the draws depend on. */
-  readonly texts: readonly [question: string, query: string];
-  /** A gold passage is no distractor. Undefined if none is known. */
+  readonly texts: Texts;
+  /** Gold passages are never distractors. Undefined if none is known. */
   readonly isGold: IsGold | undefined;
 }
 
-export interface MixOptions {
+interface MixOptions {
   readonly seed: number;
-  /** Distractors per list. */
   readonly count: number;
   /** The distractors take ranks from 1 to this one. */
   readonly lastRank: number;
@@ -63,8 +60,8 @@ async function drawPassages<H extends Hit>(
   retriever: Retriever,
   lists: readonly MixedList<H>[],
   { seed, count, scope, conditions }: MixOptions,
-): Promise<readonly (readonly DrawnPassage[])[]> {
-  const found: (readonly DrawnPassage[])[] = lists.map(() => []);
+): Promise<readonly (readonly FoundPassage[])[]> {
+  const found: (readonly FoundPassage[])[] = lists.map(() => []);
   const { rows } = retriever.info;
   const slice = new TimeSlice(scope.signal);
   const every: RowSet = { rows, next: (row) => (row < rows ? row : undefined) };
@@ -79,7 +76,7 @@ async function drawPassages<H extends Hit>(
     const byRow = new Map(keys.map((row, i) => [row, passages[i]![0]]));
     for (const [at, i] of open.entries()) {
       const { isGold } = lists[i]!;
-      const usable: DrawnPassage[] = [];
+      const usable: FoundPassage[] = [];
       for (const row of drawn[at]!) {
         if (usable.length === count) break;
         // Looking for answers in a passage takes long.
@@ -124,12 +121,8 @@ function firstFree(rows: RowSet, start: number, taken: ReadonlySet<number>): num
   return undefined;
 }
 
-type DrawnPassage = Pick<Hit, 'row' | 'document'> & {
-  readonly source?: Pick<NonNullable<Hit['source']>, 'index' | 'row'>;
-};
-
 /** A passage as a hit with the score and the order values of its neighbour. */
-function asHit<H extends Hit>({ row, document, source }: DrawnPassage, neighbour: H | undefined): H {
+function asHit<H extends Hit>({ row, document, source }: FoundPassage, neighbour: H | undefined): H {
   const score = neighbour?.score ?? 0;
   const orderValues = (neighbour as { orderValues?: unknown } | undefined)?.orderValues;
   return {

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 
-/** Bytes of a digest that make a number. */
 const BYTES = 6;
 
 /**

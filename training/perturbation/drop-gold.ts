@@ -4,9 +4,7 @@ import type { RetrieveCall, RetrieveResult } from '../../src/search/calls/retrie
 import type { TreeCall, TreeResult } from '../../src/search/calls/tree-call.ts';
 import { retrieveDeepening } from '../../src/search/deepening.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
-
-/** Whether a passage (its JSON text) is gold. */
-export type IsGold = (document: string) => boolean;
+import type { IsGold } from './request-perturbation.ts';
 
 /** How far beyond k a search goes for passages in place of gold ones: that far, or to four times k. */
 const MORE_HITS = 60;
@@ -28,7 +26,7 @@ export async function retrieveWithoutGold(
   if (goldTests.every((isGold) => isGold === undefined)) return retriever.retrieve(call);
   const { k, documents = true } = call;
   const slice = new TimeSlice(call.signal);
-  const lists = goldTests.map((isGold) => (isGold === undefined ? undefined : new GoldRows(isGold, slice)));
+  const lists = goldTests.map((isGold) => (isGold === undefined ? undefined : goldRows(isGold, slice)));
   let first: RetrieveResult['outcomes'] | undefined;
   const perQuery = Math.min(retriever.info.rows, Math.floor(maxHits / goldTests.length));
   const maxK = Math.max(k, Math.min(perQuery, Math.max(k + MORE_HITS, k * MORE_TIMES)));
@@ -83,7 +81,7 @@ export async function searchTreeWithoutGold(
   let size = wanted;
   let result = await retriever.searchTree({ ...call, from: 0, size });
   if (isGold === undefined) return { result, droppedGold: 0 };
-  const gold = new GoldRows(isGold, new TimeSlice(call.signal));
+  const gold = goldRows(isGold, new TimeSlice(call.signal));
   await gold.judge(result.hits);
   const droppedGold = gold.countIn(result.hits);
   for (let searches = 1; searches < MOST_SEARCHES; searches++) {
@@ -97,32 +95,20 @@ export async function searchTreeWithoutGold(
   return { result: { ...result, hits }, droppedGold };
 }
 
-/** Which rows are gold for a query. Each passage is read once, since looking for answers in it takes long. */
-class GoldRows {
-  readonly #isGold: IsGold;
-  readonly #slice: TimeSlice;
-  readonly #judged = new Map<number, boolean>();
-
-  constructor(isGold: IsGold, slice: TimeSlice) {
-    this.#isGold = isGold;
-    this.#slice = slice;
-  }
-
-  /** Reads the passages that were not read before. @throws TrawlError CANCELLED if the signal was aborted. */
-  async judge(hits: readonly Hit[]): Promise<void> {
-    for (const { row, document } of hits) {
-      if (this.#judged.has(row)) continue;
-      if (this.#slice.isOver) await this.#slice.yield();
-      this.#judged.set(row, this.#isGold(document));
-    }
-  }
-
-  /** Whether a hit is gold that was judged. */
-  has({ row }: Pick<Hit, 'row'>): boolean {
-    return this.#judged.get(row) === true;
-  }
-
-  countIn(hits: readonly Hit[]): number {
-    return hits.filter((hit) => this.has(hit)).length;
-  }
+/** Finds out which rows are gold for a query. Each passage is read once, since looking for answers in it takes long. */
+function goldRows(isGold: IsGold, slice: TimeSlice) {
+  const judged = new Map<number, boolean>();
+  const has = ({ row }: Hit): boolean => judged.get(row) === true;
+  return {
+    /** Reads the passages that were not read before. @throws TrawlError CANCELLED if the signal was aborted. */
+    async judge(hits: readonly Hit[]): Promise<void> {
+      for (const { row, document } of hits) {
+        if (judged.has(row)) continue;
+        if (slice.isOver) await slice.yield();
+        judged.set(row, isGold(document));
+      }
+    },
+    has,
+    countIn: (hits: readonly Hit[]) => hits.filter(has).length,
+  };
 }

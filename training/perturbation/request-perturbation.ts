@@ -4,20 +4,31 @@ import { cancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { AskedQuestion } from '../../src/search/calls/retrieve-call.ts';
 import { draw } from './draw.ts';
-import type { GoldPassages } from './gold-passages.ts';
 import type { PerturbationName, PerturbationSettings } from './settings.ts';
-import type { UnansweredRequests } from './unanswered-requests.ts';
 
-/** What all requests of an address share. */
-export interface AddressPerturbation {
-  readonly settings: PerturbationSettings;
-  /** Null if no gold passages are known: none are dropped then. */
-  readonly gold: GoldPassages | null;
-  readonly unanswered: UnansweredRequests;
+/** The texts of a query on which draws depend; the question is empty if it is not known. */
+export type Texts = readonly [question: string, query: string];
+
+/** Whether a passage (the JSON text of its row) is gold. */
+export type IsGold = (document: string) => boolean;
+
+export interface GoldQuery extends AskedQuestion {
+  readonly query: string;
 }
 
-export interface PerturbedRequestOptions {
-  readonly perturbation: AddressPerturbation;
+export interface GoldPassages {
+  /** Which passages are gold for the question of a query; undefined if the question is not known. */
+  of(query: GoldQuery): IsGold | undefined;
+}
+
+interface RequestOptions {
+  /** What all requests of an address share. */
+  readonly perturbation: {
+    readonly settings: PerturbationSettings;
+    /** Null if no gold passages are known: none are dropped then. */
+    readonly gold: GoldPassages | null;
+    readonly unanswered: UnansweredRequests;
+  };
   /** What tells equal requests of different callers apart, such as their trajectories; may be empty. */
   readonly caller: string;
   /** The questions of the request's queries as its headers and body name them, one per query. */
@@ -28,21 +39,14 @@ export interface PerturbedRequestOptions {
 
 /** The part of a perturbation that concerns a request as a whole: it is held back or failed before anything is searched. */
 export class RequestPerturbation {
-  readonly perturbation: AddressPerturbation;
-  readonly #options: PerturbedRequestOptions;
+  readonly options: RequestOptions;
   /** By the texts of the search. */
   readonly #gates = new Map<string, Promise<number>>();
 
-  constructor(options: PerturbedRequestOptions) {
-    this.perturbation = options.perturbation;
-    this.#options = options;
+  constructor(options: RequestOptions) {
+    this.options = options;
   }
 
-  asked(queries: number): readonly AskedQuestion[] {
-    return this.#options.asked(queries);
-  }
-
-  /** Whether the request searched. */
   get searched(): boolean {
     return this.#gates.size > 0;
   }
@@ -51,24 +55,17 @@ export class RequestPerturbation {
    * Resolves with the milliseconds that the search was held back. A search of several indexes with equal texts is one search, which
    * passes once.
    *
-   * @param texts what the search asks for; the draws depend on it.
    * @throws TrawlError PERTURBED for a search that fails on purpose, CANCELLED as soon as the signal aborts.
    */
-  pass(
-    texts: readonly (readonly [question: string, query: string])[],
-    signal: AbortSignal | undefined,
-  ): Promise<number> {
+  pass(texts: readonly Texts[], signal: AbortSignal | undefined): Promise<number> {
     const key = hash('sha256', JSON.stringify(texts), 'base64url');
-    let gate = this.#gates.get(key);
-    if (gate === undefined) {
-      gate = this.#pass(key, signal);
-      this.#gates.set(key, gate);
-    }
+    const gate = this.#gates.get(key) ?? this.#pass(key, signal);
+    this.#gates.set(key, gate);
     return gate;
   }
 
   async #pass(texts: string, signal: AbortSignal | undefined): Promise<number> {
-    const { caller, onPerturbed, perturbation } = this.#options;
+    const { caller, onPerturbed, perturbation } = this.options;
     const { settings, unanswered } = perturbation;
     const { seed, rates } = settings;
     // A hash, because headers may be long and many of these keys are remembered.
@@ -79,7 +76,7 @@ export class RequestPerturbation {
     if (delayMs > 0) {
       onPerturbed('delay');
       try {
-        await sleep(delayMs, undefined, signal === undefined ? {} : { signal });
+        await sleep(delayMs, undefined, { signal });
       } catch {
         unanswered.unanswered(key);
         throw cancelled();
@@ -94,5 +91,34 @@ export class RequestPerturbation {
     }
     unanswered.answered(key);
     return delayMs;
+  }
+}
+
+/** Requests that are remembered; the oldest is forgotten. With keys of 43 characters an entry takes about 150 bytes. */
+const MAX_REQUESTS = 100_000;
+
+/**
+ * How often in a row equal requests were kept from their answer: failed on purpose, or given up by the client while they were held back.
+ * The number takes part in the next draw. A client that repeats a request thus gets a new draw each time, and after an answer the same
+ * draws as before.
+ */
+export class UnansweredRequests {
+  readonly #counts = new Map<string, number>();
+
+  /** Unanswered requests since the last answer. */
+  count(key: string): number {
+    return this.#counts.get(key) ?? 0;
+  }
+
+  unanswered(key: string): void {
+    const count = this.count(key) + 1;
+    // Deleted first, so that it becomes the last of the map.
+    this.#counts.delete(key);
+    this.#counts.set(key, count);
+    if (this.#counts.size > MAX_REQUESTS) this.#counts.delete(this.#counts.keys().next().value!);
+  }
+
+  answered(key: string): void {
+    this.#counts.delete(key);
   }
 }

@@ -1,13 +1,13 @@
 import { comparableText } from '../../src/base/comparable-text.ts';
+import { composedParts } from '../../src/server/recording/composed-query.ts';
+import type { RecordedQuery } from './recorded-query.ts';
 
-/** What a question of a file is found by. */
-export interface Known {
+interface Known {
   readonly id: string;
   readonly question: string;
   readonly dataset?: string;
 }
 
-/** What is known of a question that is looked for. */
 export interface WantedQuestion {
   readonly id: string | undefined;
   readonly dataset: string | undefined;
@@ -16,7 +16,6 @@ export interface WantedQuestion {
   readonly query?: string;
 }
 
-/** Where questions are kept. */
 interface QuestionTable<T extends Known> {
   withId(id: string): readonly T[];
   /** The question with this comparable text, which is not empty. */
@@ -38,7 +37,9 @@ export function findQuestion<T extends Known>(table: QuestionTable<T>, wanted: W
 
 function byId<T extends Known>(table: QuestionTable<T>, { id, dataset, text }: WantedQuestion): T | undefined {
   const found = id === undefined || id === '' ? [] : table.withId(id);
-  const possible = found.filter((each) => agree(each.dataset, dataset));
+  const possible = found.filter(
+    (each) => each.dataset === dataset || each.dataset === undefined || dataset === undefined,
+  );
   const [first] = possible;
   if (first === undefined) return undefined;
   const words = wordsOf(first.question);
@@ -47,8 +48,10 @@ function byId<T extends Known>(table: QuestionTable<T>, { id, dataset, text }: W
   return bothNamed || text === undefined || wordsOf(text) === words ? first : undefined;
 }
 
-/** Questions in memory, to be found by `findQuestion`. */
-export class KnownQuestions<T extends Known> implements QuestionTable<T> {
+export type RecordedQuestion = Pick<RecordedQuery, 'questionId' | 'dataset' | 'question' | 'query'>;
+
+/** Questions in memory, which `findQuestion` finds. */
+export class KnownQuestions<T extends Known> {
   readonly #byId = new Map<string, T[]>();
   readonly #byText = new Map<string, T>();
 
@@ -61,21 +64,17 @@ export class KnownQuestions<T extends Known> implements QuestionTable<T> {
     }
   }
 
-  withId(id: string): readonly T[] {
-    return this.#byId.get(id) ?? [];
-  }
-
-  withText(comparable: string): T | undefined {
-    return this.#byText.get(comparable);
-  }
-
   find(wanted: WantedQuestion): T | undefined {
-    return findQuestion(this, wanted);
+    return findQuestion(
+      { withId: (id) => this.#byId.get(id) ?? [], withText: (comparable) => this.#byText.get(comparable) },
+      wanted,
+    );
   }
-}
 
-function agree(one: string | undefined, other: string | undefined): boolean {
-  return one === undefined || other === undefined || one === other;
+  /** The question of a record, whose text may stand before ` [SEP] ` in the query; else the question that the query itself is. */
+  ofRecord({ questionId, dataset, question, query }: RecordedQuestion): T | undefined {
+    return this.find({ id: questionId, dataset, text: question ?? composedParts(query)?.question, query });
+  }
 }
 
 /** The letters and digits of a text. One without any is compared as it is. */

@@ -1,18 +1,13 @@
 import { Fingerprints } from './fingerprints.ts';
 import { type AnyLine, headOf, type ReadRecordsOptions, readAllRecordFiles } from './read-records.ts';
 import { closeAll, openRecordSets } from './record-files.ts';
-import { trajectoryKey } from './trajectory-key.ts';
+import { trajectoryKey } from './recorded-query.ts';
 
 export interface MergeOptions extends ReadRecordsOptions {
   /** Whether equal records count once: see `isNew`. Default: false. */
   readonly unique?: boolean;
   /** Called for each record that is left out because an earlier one equals it. */
   readonly onRepeated?: () => void;
-}
-
-interface Source {
-  readonly lines: AsyncGenerator<AnyLine, void>;
-  next: AnyLine;
 }
 
 /**
@@ -26,7 +21,7 @@ export async function* mergeRecords(
   const seen = new Fingerprints();
   const sets = await openRecordSets(paths);
   const all = sets.map((files) => readAllRecordFiles(files, options));
-  const sources: Source[] = [];
+  const sources: { readonly lines: AsyncGenerator<AnyLine, void>; next: AnyLine }[] = [];
   try {
     for (const lines of all) {
       const first = await lines.next();

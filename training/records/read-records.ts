@@ -4,34 +4,21 @@ import { LineSplitter, type RawLine } from '../../corpus/line-splitter.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import { startsLike } from '../../src/base/files/compression.ts';
-import { gunzip } from '../../src/base/files/gzip.ts';
-import { unzstd } from '../../src/base/files/zstd.ts';
-import { closeAll, openRecordFiles, type RecordFileHandle } from './record-files.ts';
-import type { RecordHead } from './record-head.ts';
-import type { RecordedOpening } from './recorded-opening.ts';
-import { parseLine, type RecordedQuery } from './recorded-query.ts';
+import { gunzip, unzstd } from '../../src/base/files/decompress.ts';
+import { closeAll, openRecordSets, type RecordFileHandle } from './record-files.ts';
+import { parseLine, type RecordedOpening, type RecordedQuery, type RecordHead } from './recorded-query.ts';
 
 interface Line {
   readonly file: string;
-  /** Line number, from 1. */
   readonly line: number;
   /** The line as it is in the file, without its line end. */
   readonly text: string;
 }
 
-/** A query with its place in the files. */
-export interface RecordLine extends Line {
-  readonly query: RecordedQuery;
-}
+export type RecordLine = Line & { readonly query: RecordedQuery };
 
-/** An opening with its place in the files. */
-interface OpeningLine extends Line {
-  readonly opening: RecordedOpening;
-}
+export type AnyLine = RecordLine | (Line & { readonly opening: RecordedOpening });
 
-export type AnyLine = RecordLine | OpeningLine;
-
-/** A line that is not a record. */
 export interface DamagedLine {
   readonly file: string;
   readonly line: number;
@@ -63,15 +50,7 @@ export async function* readRecords(
   paths: readonly string[],
   options: ReadRecordsOptions = {},
 ): AsyncGenerator<RecordLine, void> {
-  yield* readRecordFiles(await openRecordFiles(paths), options);
-}
-
-/** The same for open files, which are closed at the end. */
-export async function* readRecordFiles(
-  files: readonly RecordFileHandle[],
-  options: ReadRecordsOptions,
-): AsyncGenerator<RecordLine, void> {
-  for await (const line of readAllRecordFiles(files, options)) if ('query' in line) yield line;
+  for await (const line of readAllRecords(paths, options)) if ('query' in line) yield line;
 }
 
 /** As `readRecords`, with the openings. */
@@ -79,10 +58,10 @@ export async function* readAllRecords(
   paths: readonly string[],
   options: ReadRecordsOptions = {},
 ): AsyncGenerator<AnyLine, void> {
-  yield* readAllRecordFiles(await openRecordFiles(paths), options);
+  yield* readAllRecordFiles((await openRecordSets(paths)).flat(), options);
 }
 
-/** As `readRecordFiles`, with the openings. */
+/** As `readAllRecords`, of open files, which are closed at the end. */
 export async function* readAllRecordFiles(
   files: readonly RecordFileHandle[],
   options: ReadRecordsOptions,
@@ -99,40 +78,32 @@ async function* linesOf(
   { onDamaged = refuse, signal }: ReadRecordsOptions,
 ): AsyncGenerator<AnyLine, void> {
   const splitter = new LineSplitter({ newline: 'lf', maxLineBytes: MAX_LINE_BYTES });
+  const usable = function* (lines: readonly RawLine[], unfinished: boolean): Generator<AnyLine, void> {
+    for (const raw of lines) {
+      const read = readLine(file, raw);
+      if (typeof read === 'string') onDamaged({ file, line: raw.number, reason: read, unfinished });
+      else if (read !== undefined) yield read;
+    }
+  };
   try {
     for await (const chunk of unpacked(handle)) {
       throwIfCancelled(signal);
-      for (const raw of splitter.push(chunk)) {
-        const read = readLine(file, raw);
-        if (read === undefined) continue;
-        if ('text' in read) yield read;
-        else onDamaged({ ...read, unfinished: false });
-      }
+      yield* usable(splitter.push(chunk), false);
     }
   } catch (error) {
     throw readingFailed(file, splitter.nextNumber, error);
   }
-  for (const raw of splitter.end()) {
-    const read = readLine(file, raw);
-    if (read === undefined) continue;
-    if ('text' in read) yield read;
-    else onDamaged({ ...read, unfinished: true });
-  }
+  yield* usable(splitter.end(), true);
 }
 
-/** Undefined for a blank line. */
-function readLine(
-  file: string,
-  { number: line, bytes, sizeBytes }: RawLine,
-): AnyLine | Omit<DamagedLine, 'unfinished'> | undefined {
-  if (bytes === null) return { file, line, reason: `the line has ${sizeBytes} bytes, more than ${MAX_LINE_BYTES}` };
-  if (!isUtf8(bytes)) return { file, line, reason: 'not valid UTF-8' };
+/** The record of a line, or why it is none; undefined for a blank line. */
+function readLine(file: string, { number: line, bytes, sizeBytes }: RawLine): AnyLine | string | undefined {
+  if (bytes === null) return `the line has ${sizeBytes} bytes, more than ${MAX_LINE_BYTES}`;
+  if (!isUtf8(bytes)) return 'not valid UTF-8';
   const text = bytes.toString('utf8');
   if (text.trim() === '') return undefined;
   const parsed = parseLine(text);
-  if (!parsed.ok) return { file, line, reason: parsed.reason };
-  const place = { file, line, text };
-  return 'query' in parsed ? { ...place, query: parsed.query } : { ...place, opening: parsed.opening };
+  return typeof parsed === 'string' ? parsed : { file, line, text, ...parsed };
 }
 
 async function* unpacked(handle: FileHandle): AsyncGenerator<Buffer, void> {
@@ -153,7 +124,6 @@ async function* chunksOf(handle: FileHandle): AsyncGenerator<Buffer, void> {
   }
 }
 
-/** What queries and openings have. */
 export function headOf(line: AnyLine): RecordHead {
   return 'query' in line ? line.query : line.opening;
 }

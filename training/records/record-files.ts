@@ -48,11 +48,6 @@ export async function openRecordSets(paths: readonly string[]): Promise<RecordFi
   return sets;
 }
 
-/** The same as one list. */
-export async function openRecordFiles(paths: readonly string[]): Promise<RecordFileHandle[]> {
-  return (await openRecordSets(paths)).flat();
-}
-
 async function openSet(path: string): Promise<RecordFileHandle[]> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const files = await listSet(path);
@@ -65,7 +60,6 @@ async function openSet(path: string): Promise<RecordFileHandle[]> {
   throw unreadable(path, 'its files are renamed all the time');
 }
 
-/** The files of a set, oldest first. */
 async function listSet(path: string): Promise<ListedFile[]> {
   const name = basename(path);
   let names: string[];

@@ -1,7 +1,6 @@
 import { usageError } from '../../src/base/errors.ts';
-import type { RecordHead } from './record-head.ts';
+import type { RecordHead } from './recorded-query.ts';
 
-/** Fields by which records are selected. */
 const SELECTED_FIELDS = [
   'trajectory',
   'generation',

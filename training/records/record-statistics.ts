@@ -1,73 +1,36 @@
 import { Fingerprints } from './fingerprints.ts';
 import type { DamagedLine } from './read-records.ts';
-import type { RecordedOpening } from './recorded-opening.ts';
-import type { RecordedQuery } from './recorded-query.ts';
-import { trajectoryKey } from './trajectory-key.ts';
+import { type RecordedOpening, type RecordedQuery, trajectoryKey } from './recorded-query.ts';
 
-/** Numbers by name, the largest first. */
 type Counts = Readonly<Record<string, number>>;
 
-export interface RecordStatistics {
-  readonly queries: number;
-  /** Times of the first and last query; null without queries. */
-  readonly from: string | null;
-  readonly to: string | null;
-  /** Failed queries by error code. */
-  readonly errors: Counts;
-  readonly trajectories: {
-    /** Distinct trajectories, by where their names come from. */
-    readonly named: number;
-    readonly fromTraces: number;
-    readonly guessed: number;
-    /** Queries without a trajectory. */
-    readonly queriesWithout: number;
-    /** Distinct pairs of trajectory and turn. */
-    readonly turns: number;
-  };
-  /** Distinct pairs of question and query, and queries whose pair an earlier one has. */
-  readonly distinctQueries: number;
-  readonly repeatedQueries: number;
-  /** Queries that equal an earlier one in trajectory, turn and text: repeated calls of a client. */
-  readonly retries: number;
-  /** Passages and pages that clients opened: all, those that were found, and those without a trajectory. */
-  readonly openings: { readonly count: number; readonly found: number; readonly withoutTrajectory: number };
+const COUNTED_BY = {
+  errors: ({ error }) => error,
   /** Queries of which the token limit cut something, by what it cut. */
-  readonly cut: Counts;
+  cut: ({ cut }) => cut,
   /** Queries whose answers the server changed or delayed on purpose, by what it did. */
-  readonly perturbed: Counts;
-  readonly dialects: Counts;
-  readonly indexes: Counts;
-  readonly generations: Counts;
-  readonly modes: Counts;
-  readonly k: Counts;
-  readonly turns: Counts;
-  readonly policies: Counts;
-  readonly datasets: Counts;
-  readonly splits: Counts;
-  /** Last lines that a killed server left unfinished. */
-  readonly unfinishedLines: number;
-  readonly damagedLines: number;
-  /** The first damaged lines. */
-  readonly damaged: readonly Omit<DamagedLine, 'unfinished'>[];
-}
+  perturbed: ({ perturbed = {} }) => Object.keys(perturbed),
+  dialects: ({ dialect }) => dialect,
+  indexes: ({ index }) => index,
+  generations: ({ generation }) => generation,
+  modes: ({ mode = '(default)' }) => mode,
+  k: ({ k }) => k,
+  turns: ({ turn }) => turn,
+  policies: ({ policy }) => policy,
+  datasets: ({ dataset }) => dataset,
+  splits: ({ split }) => split,
+} as const satisfies Readonly<
+  Record<string, (query: RecordedQuery) => string | number | undefined | readonly string[]>
+>;
+type CountName = keyof typeof COUNTED_BY;
+const COUNT_NAMES = Object.keys(COUNTED_BY) as CountName[];
+
+export type RecordStatistics = ReturnType<RecordSummary['statistics']>;
 
 /** Names that a list of counts distinguishes; the others are counted together, so that memory is bounded. */
 const MAX_NAMES = 1000;
 const MAX_DAMAGED = 20;
 const OTHERS = '(others)';
-
-class Tally {
-  readonly #counts = new Map<string, number>();
-
-  add(name: string): void {
-    const known = this.#counts.has(name) || this.#counts.size < MAX_NAMES ? name : OTHERS;
-    this.#counts.set(known, (this.#counts.get(known) ?? 0) + 1);
-  }
-
-  counts(): Counts {
-    return Object.fromEntries([...this.#counts].sort(([, a], [, b]) => b - a));
-  }
-}
 
 /** Gathers the statistics of records. Takes about 50 bytes for each distinct query, trajectory and turn. */
 export class RecordSummary {
@@ -77,9 +40,8 @@ export class RecordSummary {
   #withoutTrajectory = 0;
   #repeated = 0;
   #retries = 0;
-  #openings = 0;
-  #openingsFound = 0;
-  #openingsWithoutTrajectory = 0;
+  /** Passages and pages that clients opened: all, those that were found, and those without a trajectory. */
+  readonly #openings = { count: 0, found: 0, withoutTrajectory: 0 };
   #unfinished = 0;
   #damagedCount = 0;
   readonly #damaged: Omit<DamagedLine, 'unfinished'>[] = [];
@@ -87,55 +49,36 @@ export class RecordSummary {
   readonly #turnsOfTrajectories = new Fingerprints();
   readonly #texts = new Fingerprints();
   readonly #calls = new Fingerprints();
-  readonly #errors = new Tally();
-  readonly #cut = new Tally();
-  readonly #perturbed = new Tally();
-  readonly #dialects = new Tally();
-  readonly #indexes = new Tally();
-  readonly #generations = new Tally();
-  readonly #modes = new Tally();
-  readonly #k = new Tally();
-  readonly #turns = new Tally();
-  readonly #policies = new Tally();
-  readonly #datasets = new Tally();
-  readonly #splits = new Tally();
+  readonly #counts = new Map(COUNT_NAMES.map((name) => [name, new Map<string, number>()]));
 
-  add(query: RecordedQuery): void {
+  add(record: RecordedQuery): void {
+    const { time, trajectory, trajectoryFrom, turn, question, query } = record;
     this.#queries++;
-    if (this.#from === null || query.time < this.#from) this.#from = query.time;
-    if (this.#to === null || query.time > this.#to) this.#to = query.time;
-    if (query.error !== undefined) this.#errors.add(query.error);
-    if (query.cut !== undefined) this.#cut.add(query.cut);
-    for (const name of Object.keys(query.perturbed ?? {})) this.#perturbed.add(name);
-    this.#dialects.add(query.dialect);
-    this.#indexes.add(query.index);
-    this.#generations.add(query.generation);
-    this.#modes.add(query.mode ?? '(default)');
-    this.#k.add(String(query.k));
-    if (query.turn !== undefined) this.#turns.add(String(query.turn));
-    if (query.policy !== undefined) this.#policies.add(query.policy);
-    if (query.dataset !== undefined) this.#datasets.add(query.dataset);
-    if (query.split !== undefined) this.#splits.add(query.split);
-    if (!this.#texts.add(query.question, query.query)) this.#repeated++;
-    this.#addTrajectory(query);
-  }
-
-  addOpening({ rows, trajectory }: RecordedOpening): void {
-    this.#openings++;
-    if (rows.length > 0) this.#openingsFound++;
-    if (trajectory === undefined) this.#openingsWithoutTrajectory++;
-  }
-
-  #addTrajectory(record: RecordedQuery): void {
-    const { trajectory, trajectoryFrom, turn, question, query } = record;
+    if (this.#from === null || time < this.#from) this.#from = time;
+    if (this.#to === null || time > this.#to) this.#to = time;
+    for (const [by, counts] of this.#counts) {
+      for (const found of [COUNTED_BY[by](record)].flat()) {
+        if (found === undefined) continue;
+        const name = counts.has(String(found)) || counts.size < MAX_NAMES ? String(found) : OTHERS;
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+      }
+    }
+    if (!this.#texts.add(question, query)) this.#repeated++;
     if (trajectory === undefined) {
       this.#withoutTrajectory++;
       return;
     }
-    this.#trajectories[trajectoryFrom ?? 'named'].add(...trajectoryKey(record));
+    const key = trajectoryKey(record);
+    this.#trajectories[trajectoryFrom ?? 'named'].add(...key);
     if (turn === undefined) return;
-    this.#turnsOfTrajectories.add(...trajectoryKey(record), turn);
-    if (!this.#calls.add(...trajectoryKey(record), turn, question, query)) this.#retries++;
+    this.#turnsOfTrajectories.add(...key, turn);
+    if (!this.#calls.add(...key, turn, question, query)) this.#retries++;
+  }
+
+  addOpening({ rows, trajectory }: RecordedOpening): void {
+    this.#openings.count++;
+    if (rows.length > 0) this.#openings.found++;
+    if (trajectory === undefined) this.#openings.withoutTrajectory++;
   }
 
   addDamaged({ unfinished, ...line }: DamagedLine): void {
@@ -147,38 +90,35 @@ export class RecordSummary {
     if (this.#damaged.length < MAX_DAMAGED) this.#damaged.push(line);
   }
 
-  statistics(): RecordStatistics {
+  statistics() {
+    const sorted = Array.from(this.#counts, ([name, counts]) => [
+      name,
+      Object.fromEntries([...counts].sort(([, a], [, b]) => b - a)),
+    ]);
+    const { errors, ...counts } = Object.fromEntries(sorted) as Record<CountName, Counts>;
     return {
       queries: this.#queries,
+      /** Times of the first and last query; null without queries. */
       from: this.#from,
       to: this.#to,
-      errors: this.#errors.counts(),
+      errors,
       trajectories: {
+        /** Distinct trajectories, by where their names come from. */
         named: this.#trajectories.named.size,
         fromTraces: this.#trajectories.traceparent.size,
         guessed: this.#trajectories.guess.size,
         queriesWithout: this.#withoutTrajectory,
+        /** Distinct pairs of trajectory and turn. */
         turns: this.#turnsOfTrajectories.size,
       },
+      /** Distinct pairs of question and query, and queries whose pair an earlier one has. */
       distinctQueries: this.#queries - this.#repeated,
       repeatedQueries: this.#repeated,
+      /** Queries that equal an earlier one in trajectory, turn and text: repeated calls of a client. */
       retries: this.#retries,
-      openings: {
-        count: this.#openings,
-        found: this.#openingsFound,
-        withoutTrajectory: this.#openingsWithoutTrajectory,
-      },
-      cut: this.#cut.counts(),
-      perturbed: this.#perturbed.counts(),
-      dialects: this.#dialects.counts(),
-      indexes: this.#indexes.counts(),
-      generations: this.#generations.counts(),
-      modes: this.#modes.counts(),
-      k: this.#k.counts(),
-      turns: this.#turns.counts(),
-      policies: this.#policies.counts(),
-      datasets: this.#datasets.counts(),
-      splits: this.#splits.counts(),
+      openings: this.#openings,
+      ...counts,
+      /** Last lines that a killed server left unfinished. */
       unfinishedLines: this.#unfinished,
       damagedLines: this.#damagedCount,
       damaged: this.#damaged,

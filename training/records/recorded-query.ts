@@ -1,7 +1,33 @@
 import { isObject } from '../../src/base/objects.ts';
 import { parseNumbers } from '../../src/index/passages/exact-numbers.ts';
-import type { RecordHead } from './record-head.ts';
-import type { RecordedOpening } from './recorded-opening.ts';
+import type { QueryOrigin } from '../../src/server/recording/query-origin.ts';
+
+/** The fields that the lines of queries and of openings share: the request, the index, and where the request comes from. */
+export interface RecordHead extends QueryOrigin {
+  /** When the reply was made, in ISO 8601 (UTC, milliseconds): times compare as texts. */
+  readonly time: string;
+  /** Empty if the line has none, as `dialect`, `index` and `generation`. */
+  readonly requestId: string;
+  readonly dialect: string;
+  /** Name of the index or group that was searched. */
+  readonly index: string;
+  /** Stands for the index's rows, model and settings. */
+  readonly generation: string;
+  /** The views that limited the request, with commas in between. */
+  readonly view?: string;
+  /** Position of the query or opening in its request, from 0. */
+  readonly place: number;
+}
+
+/** A line of `--record` for a passage or page that a client opened. */
+export interface RecordedOpening extends RecordHead {
+  /** What the client asked for: an id, a URL, a title, or `row N`. */
+  readonly opened: string;
+  /** The passages of the reply; empty if nothing has that name. */
+  readonly rows: readonly number[];
+  readonly ids: readonly (string | null)[];
+  readonly indexes?: readonly string[];
+}
 
 /**
  * A line of `--record`: one query as the client meant it, with the hits of its reply. docs/recording.md describes the fields. A field
@@ -22,7 +48,6 @@ export interface RecordedQuery extends RecordHead {
   readonly truncate?: string;
   /** What the token limit cut off: `tail`, `history`, `question` or `question-and-tail`. Absent: nothing. */
   readonly cut?: string;
-  /** Settings of the search, as the line has them. */
   readonly hybrid?: unknown;
   readonly rerank?: unknown;
   readonly filter?: unknown;
@@ -38,18 +63,9 @@ export interface RecordedQuery extends RecordHead {
   readonly failedIndexes?: readonly string[];
   /** How the server changed the answer on purpose: `droppedGold` and `distractors` (passages), `delayMs`. */
   readonly perturbed?: Readonly<Record<string, number>>;
-  /** The code of the error for which the query has no hits. */
   readonly error?: string;
 }
 
-export type ParsedRecord =
-  | { readonly ok: true; readonly query: RecordedQuery }
-  | { readonly ok: false; readonly reason: string };
-
-/** A line of a query, or of an opening. */
-type ParsedLine = ParsedRecord | { readonly ok: true; readonly opening: RecordedOpening };
-
-type Values = Readonly<Record<string, unknown>>;
 type Check = (value: unknown) => boolean;
 
 const isText: Check = (value) => typeof value === 'string';
@@ -104,51 +120,37 @@ const OPTIONAL: Readonly<Record<string, Check>> = {
   error: isText,
 };
 
-/** Parses a line of `--record`. Fields that it does not know are left out. */
-export function parseLine(text: string): ParsedLine {
+/** Parses a line of `--record`: a query or an opening, or why it is neither. Fields that it does not know are left out. */
+export function parseLine(
+  text: string,
+): { readonly query: RecordedQuery } | { readonly opening: RecordedOpening } | string {
   let line: unknown;
   try {
     line = JSON.parse(text);
   } catch {
-    return { ok: false, reason: 'not valid JSON' };
+    return 'not valid JSON';
   }
   if (!isObject(line)) return wrong('not a JSON object');
-  const values = line as Values;
-  const has = (name: string): boolean => Object.hasOwn(values, name);
+  const has = (name: string): boolean => Object.hasOwn(line, name);
   const isOpening = has('opened') && !has('query');
   const required = REQUIRED[isOpening ? 'opening' : 'query'];
-  for (const [name, check] of Object.entries(required)) {
-    if (!has(name) || !check(values[name])) return wrong(`no usable field ${name}`);
-  }
   const known: Record<string, unknown> = { requestId: '', dialect: '', index: '', generation: '' };
-  for (const name of Object.keys(required)) known[name] = values[name];
-  for (const [name, check] of Object.entries(OPTIONAL)) {
-    if (!has(name)) continue;
-    if (!check(values[name])) return wrong(`no usable field ${name}`);
-    known[name] = values[name];
+  for (const [name, check] of [...Object.entries(required), ...Object.entries(OPTIONAL)]) {
+    if (!has(name) && !Object.hasOwn(required, name)) continue;
+    if (!has(name) || !check(line[name])) return wrong(`no usable field ${name}`);
+    known[name] = line[name];
   }
-  if (isOpening) return openingWithIds(known, text);
-  for (const name of ['hybrid', 'rerank', 'filter']) if (has(name)) known[name] = values[name];
-  return withHits(known, text);
-}
-
-function openingWithIds(known: Record<string, unknown>, text: string): ParsedLine {
-  const { rows, ids = [], indexes } = known as { rows: unknown[]; ids?: unknown[]; indexes?: unknown[] };
-  if (rows.length !== ids.length || (indexes?.length ?? rows.length) !== rows.length) {
-    return wrong('rows and ids differ in length');
+  const { rows = [], scores = [], ids = [], indexes = rows } = known as Readonly<Record<string, readonly unknown[]>>;
+  if (isOpening) {
+    if (ids.length !== rows.length || indexes.length !== rows.length) return wrong('rows and ids differ in length');
+    return { opening: { ...known, ids: idTexts(ids, text) } as unknown as RecordedOpening };
   }
-  return { ok: true, opening: { ...known, ids: idTexts(ids, text) } as unknown as RecordedOpening };
-}
-
-function withHits(known: Record<string, unknown>, text: string): ParsedRecord {
-  const { rows = [], scores = [], indexes } = known as { rows?: unknown[]; scores?: unknown[]; indexes?: unknown[] };
-  const ids = (known.ids ?? []) as readonly unknown[];
-  if (rows.length !== scores.length || rows.length !== ids.length || (indexes?.length ?? rows.length) !== rows.length) {
+  if ([scores, ids, indexes].some(({ length }) => length !== rows.length)) {
     return wrong('rows, scores and ids differ in length');
   }
   if (known.rows === undefined && known.error === undefined) return wrong('neither hits nor an error');
-  const query = { ...known, rows, scores, ids: idTexts(ids, text) };
-  return { ok: true, query: query as unknown as RecordedQuery };
+  for (const name of ['hybrid', 'rerank', 'filter']) if (has(name)) known[name] = line[name];
+  return { query: { ...known, rows, scores, ids: idTexts(ids, text) } as unknown as RecordedQuery };
 }
 
 /** Ids as text. An integer that JSON.parse rounded is read again with its digits. */
@@ -158,6 +160,14 @@ function idTexts(ids: readonly unknown[], text: string): (string | null)[] {
   return exact.map((id) => (typeof id === 'string' || id === null ? id : JSON.stringify(id)));
 }
 
-function wrong(reason: string): { readonly ok: false; readonly reason: string } {
-  return { ok: false, reason: `not a line of --record (${reason})` };
+function wrong(reason: string): string {
+  return `not a line of --record (${reason})`;
+}
+
+/**
+ * What a trajectory's id is unique with: trainers number the trajectories of each run and step anew, and every data set its questions.
+ */
+export function trajectoryKey(record: RecordHead): readonly (string | number | undefined)[] {
+  const { dataset, policy, step, split, trajectory } = record;
+  return [dataset, policy, step, split, trajectory];
 }

@@ -22,7 +22,6 @@ const HASHABLE = [
   'ids',
   'opened',
 ] as const;
-/** Fields that can be left out. */
 const DROPPABLE = [...HASHABLE, 'turn', 'step', 'filter'] as const;
 
 /** What replaces fields that every record must have. */
@@ -31,7 +30,6 @@ const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null, opened:
 /** The texts that the member `text` of `answer` is composed of. */
 const COMPOSED: readonly string[] = ['query', 'question', 'history'];
 
-/** Hex digits of a hash: 128 bits. */
 const HASH_DIGITS = 32;
 
 interface Redaction {

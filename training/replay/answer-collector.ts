@@ -1,17 +1,7 @@
 import Database from 'better-sqlite3';
 import type { StoredAnswer } from './stored-answer.ts';
 
-/** A passage of a recorded answer. */
-interface CollectedPassage {
-  /** Row in the index. */
-  readonly row: number;
-  /** Its id in the record, as text; null if it has none. */
-  readonly id: string | null;
-}
-
-/** Keys per transaction. */
 const RECORDS_PER_TRANSACTION = 10_000;
-/** Entries read at once. */
 const PAGE = 512;
 
 /**
@@ -26,7 +16,6 @@ export class AnswerCollector {
   #records = 0;
   #contradicting = 0;
 
-  /** The file must not exist. */
   constructor(path: string) {
     this.#database = new Database(path);
     // A stopped run begins again, so the file needs no journal on the disk.
@@ -60,26 +49,24 @@ export class AnswerCollector {
     if (++this.#records % RECORDS_PER_TRANSACTION === 0) this.#database.exec('COMMIT; BEGIN');
   }
 
-  /** The passages in the order of their rows, in pages. */
-  *passages(): Generator<readonly CollectedPassage[], void> {
-    const page = this.#database.prepare('SELECT row, id FROM passages WHERE row > ? ORDER BY row LIMIT ?');
+  /** The passages in the order of their rows, in pages. `id`: as text in the record; null if it has none. */
+  *passages() {
+    const page = this.#database.prepare<[number, number], { readonly row: number; readonly id: string | null }>(
+      'SELECT row, id FROM passages WHERE row > ? ORDER BY row LIMIT ?',
+    );
     for (let last = -1; ; ) {
-      const found = page.all(last, PAGE) as CollectedPassage[];
+      const found = page.all(last, PAGE);
       if (found.length === 0) return;
       yield found;
       last = found.at(-1)!.row;
     }
   }
 
-  /** The answers in the order of their ids, as JSON. */
-  *answers(): Generator<{ readonly id: string; readonly answer: string }, void> {
-    const page = this.#database.prepare('SELECT id, answer FROM answers WHERE id > ? ORDER BY id LIMIT ?');
-    for (let last = ''; ; ) {
-      const found = page.all(last, PAGE) as { id: string; answer: string }[];
-      if (found.length === 0) return;
-      yield* found;
-      last = found.at(-1)!.id;
-    }
+  /** The answers in the order of their ids, as JSON. Nothing else may be read or added meanwhile. */
+  answers(): Iterable<{ readonly id: string; readonly answer: string }> {
+    return this.#database
+      .prepare<[], { id: string; answer: string }>('SELECT id, answer FROM answers ORDER BY id')
+      .iterate();
   }
 
   close(): void {
@@ -87,13 +74,11 @@ export class AnswerCollector {
   }
 }
 
-/** Whether both answers begin with the same hits. */
 function agree(a: StoredAnswer, b: StoredAnswer): boolean {
   const common = Math.min(a.k, b.k);
-  const [one, other] = [a, b].map(({ rows, scores }) =>
-    JSON.stringify([rows.slice(0, common), scores.slice(0, common)]),
-  );
-  return one === other;
+  const begin = ({ rows, scores }: StoredAnswer): string =>
+    JSON.stringify([rows.slice(0, common), scores.slice(0, common)]);
+  return begin(a) === begin(b);
 }
 
 /** A larger k is better; of equal ones, one with facts; then the lower text, so that the order of the records does not matter. */

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { Type } from 'typebox';
 import { Check, Errors } from 'typebox/schema';
 import { TrawlError } from '../../src/base/errors.ts';
+import { isObject } from '../../src/base/objects.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
-import { checkChecksum } from '../../src/index/manifest/manifest-checksum.ts';
 import {
   Bm25Record,
   ColumnRecord,
@@ -14,15 +14,12 @@ import {
   MetricName,
   ModelRecord,
 } from '../../src/index/manifest/schemas.ts';
+import { checkChecksum } from '../../src/index/manifest/write-manifest.ts';
 import { SEARCH_MODES } from '../../src/search/search-mode.ts';
 
 export const BUNDLE_FILE = 'bundle.json';
 export const BUNDLE_FORMAT = 'trawl-replay-bundle';
 
-/**
- * Version of a bundle.
- * - 1: first version.
- */
 export const BUNDLE_VERSION = 1;
 
 /** The files of a bundle. docs/replay.md describes them. */
@@ -49,7 +46,6 @@ export const BundleManifest = Type.Object({
     reranker: Type.Union([Type.String(), Type.Null()]),
   }),
   model: Type.Union([ModelRecord, Type.Null()]),
-  /** Distinct answers and distinct passages. */
   answers: Count,
   passages: Count,
   files: Type.Array(FileRecord),
@@ -75,7 +71,13 @@ export function readBundleManifest(folder: string): BundleManifest {
       { cause },
     );
   }
-  const json = parsed(file, text);
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw invalid(file, `it is not valid JSON (${(cause as Error).message})`, cause);
+  }
+  if (!isObject(json)) throw invalid(file, 'it is not a JSON object');
   if (json.format !== BUNDLE_FORMAT) {
     throw new TrawlError(
       'INDEX_FILE_FOREIGN',
@@ -122,16 +124,6 @@ export async function checkBundleFiles(folder: string, { files }: BundleManifest
       `${file}: its SHA-256 is ${actual}; ${BUNDLE_FILE} says ${sha256}. Copy the bundle again.`,
     );
   }
-}
-
-function parsed(file: string, text: string): Record<string, unknown> {
-  try {
-    const json: unknown = JSON.parse(text);
-    if (typeof json === 'object' && json !== null) return json as Record<string, unknown>;
-  } catch (cause) {
-    throw invalid(file, `it is not valid JSON (${(cause as Error).message})`, cause);
-  }
-  throw invalid(file, 'it is not a JSON object');
 }
 
 function invalid(file: string, reason: string, cause?: unknown): TrawlError {

@@ -2,30 +2,20 @@ import type { RecordedQuery } from '../records/recorded-query.ts';
 import { overlapAt, type RankedList, rankBiasedOverlap } from './rank-biased-overlap.ts';
 import type { TargetHit } from './replay-target.ts';
 
-/** What a query has found before and now. */
 export interface ComparedQuery {
-  /** The agent's turn; null if it was not recorded. */
   readonly turn: number | null;
   /** Whether both lists have the same passages in the same order. */
   readonly identical: boolean;
   readonly rbo: number;
   /** Overlap at each cutoff; null where a list was asked for fewer passages, or both are empty. */
   readonly overlaps: readonly (number | null)[];
-  readonly gold: BeforeAndNow | null;
+  readonly gold: ReturnType<typeof compareGold> | null;
   /** Null without golden answers, or if a recorded passage is not known any more that may have had one. */
   readonly answer: { readonly before: boolean; readonly now: boolean } | null;
 }
 
-/** Passages among those judged relevant. */
-interface BeforeAndNow {
-  readonly before: number;
-  readonly now: number;
-  readonly gained: number;
-  readonly lost: number;
-}
-
 /** Two lists whose passages have the same names. */
-export interface ComparableLists {
+interface ComparableLists {
   readonly before: RankedList;
   readonly now: RankedList;
 }
@@ -51,29 +41,26 @@ export function comparableLists(
   return { before: { passages: before, scores: record.scores }, now: { passages: now, scores } };
 }
 
-/** `k`: hits that were asked for before and now. A cutoff beyond one of them is not measured. */
+/** `k`: hits that were asked for in both searches. A cutoff beyond it is not measured. */
 export function compareLists(
   { before, now }: ComparableLists,
-  { cutoffs, k, p }: { readonly cutoffs: readonly number[]; readonly k: readonly [number, number]; readonly p: number },
+  { cutoffs, k, p }: { readonly cutoffs: readonly number[]; readonly k: number; readonly p: number },
 ): Pick<ComparedQuery, 'identical' | 'rbo' | 'overlaps'> {
-  const least = Math.min(...k);
   return {
     identical: JSON.stringify(before.passages) === JSON.stringify(now.passages),
     rbo: rankBiasedOverlap(before, now, p),
-    overlaps: cutoffs.map((cutoff) => (cutoff > least ? null : overlapAt(before.passages, now.passages, cutoff))),
+    overlaps: cutoffs.map((cutoff) => (cutoff > k ? null : overlapAt(before.passages, now.passages, cutoff))),
   };
 }
 
-/** The relevant passages of both lists, by their ids. */
 export function compareGold(
   before: readonly (string | null)[],
   now: readonly (string | null)[],
   gold: ReadonlySet<string>,
-): BeforeAndNow {
-  const relevant = (ids: readonly (string | null)[]): Set<string> =>
-    new Set(ids.filter((id): id is string => id !== null && gold.has(id)));
+) {
+  const relevant = (ids: readonly (string | null)[]): Set<string | null> =>
+    new Set(ids.filter((id) => id !== null && gold.has(id)));
   const [old, found] = [relevant(before), relevant(now)];
   const gained = [...found].filter((id) => !old.has(id)).length;
-  const lost = [...old].filter((id) => !found.has(id)).length;
-  return { before: old.size, now: found.size, gained, lost };
+  return { before: old.size, now: found.size, gained, lost: old.size - found.size + gained };
 }

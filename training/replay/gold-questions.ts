@@ -1,59 +1,35 @@
-import { withoutLabels } from '../../evaluation/answer-labels.ts';
-import type { Question } from '../../evaluation/read-questions.ts';
+import { type Question, withoutLabels } from '../../evaluation/read-questions.ts';
 import { answerMatcher } from '../../src/search/answer-match.ts';
-import { composedParts } from '../../src/server/recording/composed-query.ts';
-import { KnownQuestions } from '../records/known-questions.ts';
-import type { RecordedQuery } from '../records/recorded-query.ts';
+import { KnownQuestions, type RecordedQuestion } from '../records/known-questions.ts';
 
-/** What is known to be right for a question. */
-export interface Gold {
-  /** Ids of relevant passages; empty if none is known. */
-  readonly ids: ReadonlySet<string>;
-  /** Whether a passage has a golden answer; undefined without golden answers, of which yes and no are none. */
-  readonly hasAnswer: ((contents: string) => boolean) | undefined;
-}
+export type GoldQuestions = ReturnType<typeof goldQuestions>;
+export type Gold = NonNullable<ReturnType<GoldQuestions['of']>>;
 
-/** Makes the test whether a passage has one of the answers. */
-type AnswerMatcher = (answers: readonly string[]) => (contents: string) => boolean;
-
-/** Questions with relevant passages and golden answers, found by the id or the text of a record's question. */
-export class GoldQuestions {
-  readonly #known: KnownQuestions<Question>;
-  readonly #matcher: AnswerMatcher;
-  /** Made when a question is first found. */
-  readonly #golds = new Map<Question, Gold>();
-
-  /** @param matcher the rule by which a passage has one of the answers. Default: DPR's rule, by which answers are counted. */
-  constructor(questions: readonly Question[], matcher: AnswerMatcher = answerMatcher) {
-    this.#known = new KnownQuestions(questions);
-    this.#matcher = matcher;
-  }
-
-  /**
-   * As `KnownQuestions` says, by `questionId` and the text of the question, which may stand before ` [SEP] ` in the query; else by the
-   * query itself.
-   */
-  of({
-    questionId,
-    dataset,
-    question,
-    query,
-  }: Pick<RecordedQuery, 'questionId' | 'dataset' | 'question' | 'query'>): Gold | undefined {
-    const text = question ?? composedParts(query)?.question;
-    const found = this.#known.find({ id: questionId, dataset, text, query });
-    return found === undefined ? undefined : this.#goldOf(found);
-  }
-
-  #goldOf(question: Question): Gold {
-    const known = this.#golds.get(question);
-    if (known !== undefined) return known;
-    const { goldIds = [], goldenAnswers = [] } = question;
+/**
+ * Finds the relevant passages and golden answers of a record's question, by its id or its text.
+ *
+ * @param matcher the rule by which a passage has one of the answers. Default: DPR's rule, by which answers are counted.
+ */
+export function goldQuestions(questions: readonly Question[], matcher = answerMatcher) {
+  const known = new KnownQuestions(questions);
+  const goldOf = ({ goldIds, goldenAnswers = [] }: Question) => {
     const answers = withoutLabels(goldenAnswers);
-    const gold = {
-      ids: new Set(goldIds),
-      hasAnswer: answers.length === 0 ? undefined : this.#matcher(answers),
+    return {
+      /** Ids of relevant passages; empty if none is known. */
+      ids: new Set(goldIds) as ReadonlySet<string>,
+      /** Whether a passage has a golden answer; undefined without golden answers, of which yes and no are none. */
+      hasAnswer: answers.length === 0 ? undefined : matcher(answers),
     };
-    this.#golds.set(question, gold);
-    return gold;
-  }
+  };
+  const golds = new Map<Question, ReturnType<typeof goldOf>>();
+  return {
+    /** Undefined for a record whose question is not known (`KnownQuestions.ofRecord`). */
+    of(record: RecordedQuestion) {
+      const question = known.ofRecord(record);
+      if (question === undefined) return undefined;
+      const gold = golds.get(question) ?? goldOf(question);
+      golds.set(question, gold);
+      return gold;
+    },
+  };
 }

@@ -11,7 +11,6 @@ import { ReplayRetriever, type Unrecorded } from './replay-retriever.ts';
 interface OpenBundleOptions {
   /** Name of the index in requests. Default: the name of the index that answered. */
   readonly name?: string;
-  /** What a query gets that was not recorded. Default: an error. */
   readonly unrecorded?: Unrecorded;
   readonly maxWaitingBytes?: number;
 }
@@ -31,21 +30,18 @@ export async function openBundle(
   const rows = readRows(join(folder, BUNDLE_FILES.rows), manifest);
   const opened: SqlitePassageStore[] = [];
   try {
-    const answers = await openStore(folder, BUNDLE_FILES.answers, manifest.answers);
-    opened.push(answers);
-    const passages = await openStore(folder, BUNDLE_FILES.passages, manifest.passages);
-    opened.push(passages);
+    for (const file of ['answers', 'passages'] as const) {
+      const path = join(folder, BUNDLE_FILES[file]);
+      opened.push(await SqlitePassageStore.open([{ path, firstRow: 0, rows: manifest[file] }]));
+    }
+    const [answers, passages] = opened as [SqlitePassageStore, SqlitePassageStore];
     const { uniqueIds } = manifest.index;
-    const info = infoOf(manifest, name);
+    const info = retrieverInfo(manifest, name);
     return new ReplayRetriever({ info, answers, passages, rows, uniqueIds, unrecorded, maxWaitingBytes });
   } catch (error) {
     await Promise.all(opened.map((store) => store.close()));
     throw error;
   }
-}
-
-async function openStore(folder: string, name: string, rows: number): Promise<SqlitePassageStore> {
-  return SqlitePassageStore.open([{ path: join(folder, name), firstRow: 0, rows }]);
 }
 
 function readRows(path: string, { passages }: BundleManifest): Float64Array {
@@ -59,7 +55,7 @@ function readRows(path: string, { passages }: BundleManifest): Float64Array {
   return Float64Array.from({ length: passages }, (_, i) => bytes.readDoubleLE(8 * i));
 }
 
-function infoOf({ index, model }: BundleManifest, name: string = index.name): RetrieverInfo {
+function retrieverInfo({ index, model }: BundleManifest, name: string = index.name): RetrieverInfo {
   const { name: _name, uniqueIds: _unique, reranker, ...facts } = index;
   return {
     ...facts,

@@ -1,4 +1,3 @@
-/** A ranked list of passages. */
 export interface RankedList {
   /** What the passages are called in both lists, best first. Of a repeated one the first counts. */
   readonly passages: readonly string[];
@@ -24,8 +23,8 @@ export function rankBiasedOverlap(one: RankedList, other: RankedList, p: number)
   if (long.size === 0) return 1;
   if (short.size === 0) return 0;
   const common = commonByDepth(short, long);
-  const ofShort = sizeByDepth(short, long.size);
-  const ofLong = sizeByDepth(long, long.size);
+  const ofShort = countsUpTo(short.values(), long.size);
+  const ofLong = countsUpTo(long.values(), long.size);
   // What the short list agrees on at its end is taken to go on below it.
   const atEnd = (2 * common[short.size]!) / (ofShort[short.size]! + ofLong[short.size]!);
   let sum = 0;
@@ -61,12 +60,8 @@ function commonByDepth(short: ReadonlyMap<string, number>, long: ReadonlyMap<str
   return countsUpTo(starts, long.size);
 }
 
-function sizeByDepth(ranks: ReadonlyMap<string, number>, depth: number): number[] {
-  return countsUpTo([...ranks.values()], depth);
-}
-
 /** For each depth from 0, the number of ranks that are not below it. */
-function countsUpTo(ranks: readonly number[], depth: number): number[] {
+function countsUpTo(ranks: Iterable<number>, depth: number): number[] {
   const counts = new Array<number>(depth + 1).fill(0);
   for (const rank of ranks) counts[rank]!++;
   for (let d = 1; d <= depth; d++) counts[d]! += counts[d - 1]!;

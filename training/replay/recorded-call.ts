@@ -1,5 +1,5 @@
 import { TrawlError } from '../../src/base/errors.ts';
-import { isObject } from '../../src/base/objects.ts';
+import { defined, isObject } from '../../src/base/objects.ts';
 import { QUERY_TEMPLATES } from '../../src/encoder/identity/model-identity.ts';
 import { type EncoderInput, TRUNCATE_SIDES, TRUNCATIONS, type Truncation } from '../../src/encoder/text-encoder.ts';
 import { filterOf } from '../../src/engine/filter/filter-json.ts';
@@ -7,18 +7,11 @@ import { hasOtherHits } from '../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
 import { hybridFault } from '../../src/search/hybrid/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/search/search-mode.ts';
-import type { AnswerFacts } from '../../src/server/recording/answer-facts.ts';
+import type { AnswerFacts } from '../../src/server/recording/record-line.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
-import type { KeyedCall } from './answer-key.ts';
+import type { KeyedCall } from './stored-answer.ts';
 
-/** A recorded query as the retriever was asked it. */
-export interface RecordedCall {
-  readonly input: EncoderInput;
-  readonly call: KeyedCall;
-  readonly cut: Truncation;
-  /** Null for a line of a server that did not write them. */
-  readonly facts: AnswerFacts | null;
-}
+export type RecordedCall = Exclude<ReturnType<typeof recordedCall>, Unusable>;
 
 /**
  * Why a record cannot be replayed:
@@ -43,19 +36,17 @@ export const UNUSABLE = [
 ] as const;
 export type Unusable = (typeof UNUSABLE)[number];
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** The call of a record, or why it cannot be replayed. `text`: its line. */
-export function recordedCall(query: RecordedQuery, text: string): RecordedCall | Unusable {
-  if (query.error !== undefined) return 'error';
-  if (query.indexes !== undefined || query.failedIndexes !== undefined) return 'group';
-  if (query.view !== undefined) return 'view';
-  if (query.dialect === 'elasticsearch') return 'queryTree';
-  if (hasOtherHits(query.perturbed)) return 'perturbed';
-  const fields = JSON.parse(text) as Fields;
-  if (fields.selection !== undefined) return 'selection';
+export function recordedCall(query: RecordedQuery, text: string) {
+  if (query.error !== undefined) return 'error' as const;
+  if (query.indexes !== undefined || query.failedIndexes !== undefined) return 'group' as const;
+  if (query.view !== undefined) return 'view' as const;
+  if (query.dialect === 'elasticsearch') return 'queryTree' as const;
+  if (hasOtherHits(query.perturbed)) return 'perturbed' as const;
+  const fields = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  if (fields.selection !== undefined) return 'selection' as const;
   const facts = factsOf(fields.answer);
-  if (facts?.rerank === null) return 'rerankFailed';
+  if (facts?.rerank === null) return 'rerankFailed' as const;
   const { k, mode, template, truncate, cut = 'nothing', rerank, hybrid } = query;
   const { bm25, bm25Order } = fields;
   const known =
@@ -69,21 +60,13 @@ export function recordedCall(query: RecordedQuery, text: string): RecordedCall |
     (rerank === undefined || (isObject(rerank) && Number.isSafeInteger(rerank.depth))) &&
     (hybrid === undefined || (isObject(hybrid) && hybridFault(hybrid) === undefined));
   const filter = query.filter === undefined ? undefined : knownFilter(query.filter);
-  if (!known || filter === null) return 'unknown';
-  const settings = { mode, template, truncate, bm25, bm25Order, rerank, hybrid, filter };
-  const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
-  return {
-    input: inputOfRecord(query),
-    call: { k, ...(given as Omit<KeyedCall, 'k'>) },
-    cut: cut as Truncation,
-    facts,
-  };
-}
-
-/** The query as it was sent: a plain text, or with its question and history. */
-function inputOfRecord({ query, question, history }: RecordedQuery): EncoderInput {
-  if (question === undefined && history === undefined) return query;
-  return { question: question ?? '', query, history };
+  if (!known || filter === null) return 'unknown' as const;
+  const call = defined({ k, mode, template, truncate, bm25, bm25Order, rerank, hybrid, filter }) as KeyedCall;
+  const { question, history } = query;
+  const isPlain = question === undefined && history === undefined;
+  const input: EncoderInput = isPlain ? query.query : { question: question ?? '', query: query.query, history };
+  /** `facts`: null for a line of a server that did not write them. */
+  return { input, call, cut: cut as Truncation, facts };
 }
 
 function isOneOf(value: unknown, known: readonly string[]): boolean {

@@ -2,29 +2,19 @@ import { throwIfCancelled } from '../../src/base/abort.ts';
 import { hybridSettings } from '../../src/search/hybrid/hybrid-settings.ts';
 import { readRecords } from '../records/read-records.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
-import type { KeyedCall } from './answer-key.ts';
-import {
-  type ComparableLists,
-  type ComparedQuery,
-  comparableLists,
-  compareGold,
-  compareLists,
-} from './compared-query.ts';
-import { Comparisons } from './comparisons.ts';
+import { type ComparedQuery, comparableLists, compareGold, compareLists } from './compared-query.ts';
 import type { Gold, GoldQuestions } from './gold-questions.ts';
 import { type RecordedCall, recordedCall, UNUSABLE } from './recorded-call.ts';
-import { type ReplayReport, type ShownDifference, shown } from './replay-report.ts';
+import { Comparisons, type NotCompared, shownDifference } from './replay-report.ts';
 import type { KnownPassage, ReplayTarget, TargetHit } from './replay-target.ts';
+import type { KeyedCall } from './stored-answer.ts';
 
 export interface ReplayOptions {
-  /** Files of `--record`. */
   readonly records: readonly string[];
   readonly target: ReplayTarget;
-  /** Settings in place of the recorded ones. */
   readonly changes: Partial<KeyedCall>;
   /** The persistence of rank-biased overlap, between 0 and 1. */
   readonly p: number;
-  /** The k of overlap@k. */
   readonly cutoffs: readonly number[];
   readonly gold?: GoldQuestions;
   /** Number of queries to show whose lists differ most. */
@@ -33,10 +23,11 @@ export interface ReplayOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Records asked at once. */
 const BATCH = 256;
 const LAST_TURN = 100;
 const MOST_GENERATIONS = 10;
+
+export type ReplayReport = Awaited<ReturnType<typeof replayRecords>>;
 
 /**
  * Asks the target every recorded query again and compares what it finds with what was recorded. Memory does not depend on the number of
@@ -44,7 +35,7 @@ const MOST_GENERATIONS = 10;
  *
  * @throws TrawlError of the records and of the target.
  */
-export async function replayRecords(options: ReplayOptions): Promise<ReplayReport> {
+export async function replayRecords(options: ReplayOptions) {
   const replay = new Replay(options);
   let batch: Asked[] = [];
   for await (const { query, text } of readRecords(options.records, { signal: options.signal })) {
@@ -58,14 +49,12 @@ export async function replayRecords(options: ReplayOptions): Promise<ReplayRepor
   return replay.report();
 }
 
-/** A record that is asked again. */
 interface Asked {
   readonly record: RecordedQuery;
   readonly recorded: RecordedCall;
   readonly gold: Gold | undefined;
 }
 
-/** A record with the hits of the target. */
 interface Answered extends Asked {
   readonly hits: readonly TargetHit[];
   readonly k: number;
@@ -74,7 +63,9 @@ interface Answered extends Asked {
   readonly failed: boolean;
 }
 
-/** The records of one generation. */
+/** The recorded passages that were looked up, by id; null if the target cannot look up ids. */
+type KnownPassages = ReadonlyMap<string, KnownPassage> | null;
+
 interface RecordedGeneration {
   /** Whether the target has the id of one of their passages. */
   hasKnownIds: boolean;
@@ -113,7 +104,6 @@ class Replay {
     return { record, recorded, gold: this.#options.gold?.of(record) };
   }
 
-  /** Asks and compares a batch. */
   async ask(batch: readonly Asked[]): Promise<void> {
     if (batch.length === 0) return;
     throwIfCancelled(this.#options.signal);
@@ -123,20 +113,26 @@ class Replay {
     this.#options.onProgress?.(this.#records);
   }
 
-  async report(): Promise<ReplayReport> {
+  async report() {
     this.#judgeUnknown();
     const turns = [...this.#compared.turns].sort(([a], [b]) => (a ?? LAST_TURN + 1) - (b ?? LAST_TURN + 1));
     return {
       records: this.#records,
-      notCompared: this.#notCompared as ReplayReport['notCompared'],
+      notCompared: this.#notCompared as Record<NotCompared, number>,
+      /** Searches that the target refused, by the code of the error. They are not compared. */
       failed: Object.fromEntries([...this.#failed].sort()),
+      /** Queries that fail now by themselves, by the code of the error. They are compared: nothing of what was found is found now. */
       failedQueries: Object.fromEntries([...this.#failedQueries].sort()),
+      /** Queries of questions with golden answers for which it is not known whether a recorded passage had one. */
       answersUnknown: this.#answersUnknown,
+      /** The index that was asked, and its generations: several if it was reloaded meanwhile. */
       against: { index: this.#index, generations: [...this.#generations] },
+      /** The generations of the records, at most `MOST_GENERATIONS`. */
       recordedGenerations: [...this.#recordedGenerations],
       all: this.#compared.all.values,
+      /** By turn, those without a recorded turn (null) last; turns from `LAST_TURN` on count as this one. */
       turns: turns.map(([turn, summary]) => ({ turn, ...summary.values })),
-      differences: await this.#shown(),
+      differences: await this.#differences(),
     };
   }
 
@@ -177,31 +173,20 @@ class Replay {
   /** The recorded settings with the changes. Another mode does not keep the settings of the recorded one. */
   #changed(recorded: KeyedCall): KeyedCall {
     const { changes } = this.#options;
-    const { hybrid, bm25, bm25Order, ...kept } = recorded;
-    const ofMode = {
-      hybrid,
-      bm25,
-      bm25Order,
-    };
-    const call = {
-      ...kept,
-      ...(changes.mode === undefined || changes.mode === recorded.mode ? ofMode : {}),
-      ...changes,
-    };
+    const { hybrid, bm25, bm25Order, ...others } = recorded;
+    const isOtherMode = changes.mode !== undefined && changes.mode !== recorded.mode;
+    const call = { ...(isOtherMode ? others : recorded), ...changes };
     if (call.mode !== 'hybrid') return call;
     const depth = Math.max(call.k, call.rerank?.depth ?? 0);
     return { ...call, hybrid: hybridSettings(call.hybrid ?? {}, depth) };
   }
 
-  /**
-   * Looks up the recorded passages that the target did not find: for their texts, and to know whether it has their ids at all. Null if it
-   * cannot look up ids.
-   */
-  async #lookUp(answered: readonly Answered[]): Promise<ReadonlyMap<string, KnownPassage> | null> {
+  /** Looks up the recorded passages that the target did not find: for their texts, and to know whether it has their ids at all. */
+  async #lookUp(answered: readonly Answered[]): Promise<KnownPassages> {
     const wanted = new Set<string>();
     for (const { record, hits, gold, sameGeneration } of answered) {
       const found = new Set(hits.map(({ id }) => id));
-      const missing = record.ids.filter((id): id is string => id !== null && !found.has(id));
+      const missing = record.ids.filter((id) => id !== null && !found.has(id)) as string[];
       const isForeign = !sameGeneration && missing.length === record.ids.length;
       if (isForeign || gold?.hasAnswer !== undefined) for (const id of missing) wanted.add(id);
     }
@@ -209,65 +194,41 @@ class Replay {
     return this.#options.target.passages([...wanted], this.#options.signal);
   }
 
-  #compare(answered: Answered, known: ReadonlyMap<string, KnownPassage> | null): void {
-    const { record, hits, sameGeneration, failed } = answered;
-    const difference = { record, now: hits.map(({ id, row, score, title }) => ({ id, row, score, title })) };
-    if (failed) {
-      this.#compared.add(this.#failedComparison(answered, known), difference);
-      return;
-    }
+  #compare(answered: Answered, known: KnownPassages): void {
+    const { record, hits, k, gold, sameGeneration, failed } = answered;
+    const { cutoffs, p } = this.#options;
     const lists = comparableLists(record, hits, sameGeneration);
     if (lists === undefined) {
       this.#notCompared.withoutIds!++;
       return;
     }
-    const compared = this.#comparison(answered, lists, known);
-    if (sameGeneration) {
-      this.#compared.add(compared, difference);
-      return;
-    }
-    const generation = this.#generationOf(record);
-    const ids = idsInTarget(record, hits, known);
-    if (ids === 'some') generation.hasKnownIds = true;
-    (ids === 'none' ? generation.unknown : this.#compared).add(compared, difference);
-  }
-
-  #comparison(
-    answered: Answered,
-    lists: ComparableLists,
-    known: ReadonlyMap<string, KnownPassage> | null,
-  ): ComparedQuery {
-    const { cutoffs, p } = this.#options;
-    const { record, k } = answered;
-    return { ...this.#judged(answered, known), ...compareLists(lists, { cutoffs, k: [record.k, k], p }) };
-  }
-
-  /** A query that was answered and fails now has nothing in common with its recorded list, also if that is empty. */
-  #failedComparison(answered: Answered, known: ReadonlyMap<string, KnownPassage> | null): ComparedQuery {
-    const least = Math.min(answered.record.k, answered.k);
-    const overlaps = this.#options.cutoffs.map((cutoff) => (cutoff > least ? null : 0));
-    return { ...this.#judged(answered, known), identical: false, rbo: 0, overlaps };
-  }
-
-  #judged(
-    answered: Answered,
-    known: ReadonlyMap<string, KnownPassage> | null,
-  ): Pick<ComparedQuery, 'turn' | 'gold' | 'answer'> {
-    const { record, hits, gold } = answered;
-    return {
+    const least = Math.min(record.k, k);
+    // A query that was answered and fails now has nothing in common with its recorded list, also if that is empty.
+    const found = failed
+      ? { identical: false, rbo: 0, overlaps: cutoffs.map((cutoff) => (cutoff > least ? null : 0)) }
+      : compareLists(lists, { cutoffs, k: least, p });
+    const compared: ComparedQuery = {
       turn: record.turn === undefined ? null : Math.min(record.turn, LAST_TURN),
       gold: gold === undefined || gold.ids.size === 0 ? null : compareGold(record.ids, idsOf(hits), gold.ids),
       answer: gold?.hasAnswer === undefined ? null : this.#answers(answered, gold.hasAnswer, known),
+      ...found,
     };
+    if (sameGeneration) this.#compared.add(compared, record, hits);
+    else {
+      const generation = this.#generationOf(record);
+      const ids = idsInTarget(record, hits, known);
+      if (ids === 'some') generation.hasKnownIds = true;
+      (ids === 'none' ? generation.unknown : this.#compared).add(compared, record, hits);
+    }
   }
 
   #generationOf({ generation }: RecordedQuery): RecordedGeneration {
-    let found = this.#byGeneration.get(generation);
-    if (found === undefined) {
-      const { cutoffs, examples } = this.#options;
-      found = { hasKnownIds: false, unknown: new Comparisons(cutoffs, examples) };
-      this.#byGeneration.set(generation, found);
-    }
+    const { cutoffs, examples } = this.#options;
+    const found = this.#byGeneration.get(generation) ?? {
+      hasKnownIds: false,
+      unknown: new Comparisons(cutoffs, examples),
+    };
+    this.#byGeneration.set(generation, found);
     return found;
   }
 
@@ -275,16 +236,15 @@ class Replay {
   #judgeUnknown(): void {
     for (const { hasKnownIds, unknown } of this.#byGeneration.values()) {
       if (hasKnownIds) this.#compared.addAll(unknown);
-      else this.#notCompared.otherIds! += unknown.queries;
+      else this.#notCompared.otherIds! += unknown.all.values.queries;
     }
     this.#byGeneration.clear();
   }
 
-  /** Whether a passage had a golden answer, and whether one has it now. */
   #answers(
     { record, hits }: Answered,
     hasAnswer: (contents: string) => boolean,
-    known: ReadonlyMap<string, KnownPassage> | null,
+    known: KnownPassages,
   ): ComparedQuery['answer'] {
     const texts = new Map(hits.map(({ id, contents }) => [id, contents]));
     const before = record.ids.map((id) => (id === null ? undefined : (texts.get(id) ?? known?.get(id)?.contents)));
@@ -296,13 +256,13 @@ class Replay {
     return { before: had, now: hits.some(({ contents }) => hasAnswer(contents)) };
   }
 
-  /** The differences that are kept, with the titles of the recorded passages. */
-  async #shown(): Promise<ShownDifference[]> {
+  /** The biggest differences, with the titles of the recorded passages. */
+  async #differences() {
     const { target, signal } = this.#options;
-    const differences = this.#compared.differences.all;
+    const { differences } = this.#compared;
     const ids = new Set(differences.flatMap(({ record }) => record.ids.filter((id) => id !== null)));
     const known = ids.size === 0 ? null : await target.passages([...ids], signal);
-    return differences.map((difference) => shown(difference, known));
+    return differences.map((difference) => shownDifference(difference, known));
   }
 }
 
@@ -310,7 +270,7 @@ class Replay {
 function idsInTarget(
   { ids }: RecordedQuery,
   hits: readonly TargetHit[],
-  known: ReadonlyMap<string, KnownPassage> | null,
+  known: KnownPassages,
 ): 'some' | 'none' | 'unknown' {
   const found = new Set(idsOf(hits));
   if (ids.some((id) => found.has(id) || (id !== null && known?.has(id) === true))) return 'some';

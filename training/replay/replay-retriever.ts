@@ -3,20 +3,13 @@ import { RunningCalls } from '../../src/base/running-calls.ts';
 import { applyTemplate } from '../../src/encoder/text-encoder.ts';
 import type { PassageStore } from '../../src/index/passages/passage-store.ts';
 import { Admission } from '../../src/search/admission.ts';
-import type { FindCall, FindResult, FoundPassage } from '../../src/search/calls/lookup-calls.ts';
-import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
-import {
-  inputOf,
-  type RetrieveCall,
-  type RetrieveQuery,
-  type RetrieveResult,
-} from '../../src/search/calls/retrieve-call.ts';
-import type { OpenRetriever } from '../../src/search/retriever.ts';
+import { EMPTY_ANSWER, type QueryOutcome } from '../../src/search/calls/query-outcome.ts';
+import { inputOf, type RetrieveCall, type RetrieveResult } from '../../src/search/calls/retrieve-call.ts';
+import type { FindCall, FindResult, OpenRetriever } from '../../src/search/retriever.ts';
 import type { RetrieverInfo } from '../../src/search/retriever-info.ts';
 import { NO_STATISTICS, type RetrieverStatistics } from '../../src/search/retriever-statistics.ts';
 import { Stopwatch } from '../../src/search/timings.ts';
-import { type AnswerKey, answerKey } from './answer-key.ts';
-import { answerId, replayedAnswer, type StoredAnswer } from './stored-answer.ts';
+import { type AnswerKey, answerId, answerKey, replayedAnswer, type StoredAnswer } from './stored-answer.ts';
 
 /** What a query gets that was not recorded. */
 export const UNRECORDED = ['error', 'empty'] as const;
@@ -28,13 +21,11 @@ interface ReplayParts {
   readonly passages: PassageStore;
   /** The row in the index of each passage of the bundle, ascending. */
   readonly rows: Float64Array;
-  /** Whether each id names one passage. */
   readonly uniqueIds: boolean;
   readonly unrecorded: Unrecorded;
   readonly maxWaitingBytes: number;
 }
 
-/** Recorded settings of a query that an error names. */
 const NAMED_SETTINGS = 3;
 
 /**
@@ -54,8 +45,7 @@ export class ReplayRetriever implements OpenRetriever {
   }
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    const run = (): Promise<RetrieveResult> => this.#admission.run('retrieve', call, () => this.#retrieve(call));
-    const result = await this.#calls.run(run);
+    const result = await this.#calls.run(() => this.#admission.run('retrieve', call, () => this.#retrieve(call)));
     const [first] = result.outcomes;
     if (first?.ok === true) this.#admission.observe(first.hits);
     return result;
@@ -66,37 +56,14 @@ export class ReplayRetriever implements OpenRetriever {
     return this.#calls.run(() => this.#admission.run('find', call, () => this.#find(call)));
   }
 
-  explain(): Promise<never> {
-    return this.#refuse('the parts of scores');
-  }
-
-  score(): Promise<never> {
-    return this.#refuse('scores of given passages');
-  }
-
-  searchTree(): Promise<never> {
-    return this.#refuse('searches by query trees');
-  }
-
-  select(): Promise<never> {
-    return this.#refuse('sets of rows');
-  }
-
-  nearest(): Promise<never> {
-    return this.#refuse('searches by vectors');
-  }
-
-  embed(): Promise<never> {
-    return this.#refuse('vectors');
-  }
-
-  rerank(): Promise<never> {
-    return this.#refuse('scores of texts');
-  }
-
-  cut(): Promise<never> {
-    return this.#refuse('texts cut by tokens');
-  }
+  readonly explain = (): Promise<never> => this.#refuse('the parts of scores');
+  readonly score = (): Promise<never> => this.#refuse('scores of given passages');
+  readonly searchTree = (): Promise<never> => this.#refuse('searches by query trees');
+  readonly select = (): Promise<never> => this.#refuse('sets of rows');
+  readonly nearest = (): Promise<never> => this.#refuse('searches by vectors');
+  readonly embed = (): Promise<never> => this.#refuse('vectors');
+  readonly rerank = (): Promise<never> => this.#refuse('scores of texts');
+  readonly cut = (): Promise<never> => this.#refuse('texts cut by tokens');
 
   get failure(): TrawlError | undefined {
     return this.#parts.answers.failure ?? this.#parts.passages.failure;
@@ -121,9 +88,9 @@ export class ReplayRetriever implements OpenRetriever {
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { queries, k, signal } = call;
     const { answers } = this.#parts;
+    const { modes, model } = this.info;
     const watch = new Stopwatch();
-    const defaults = { mode: this.info.modes[0]!, model: this.info.model };
-    const keys = queries.map((query) => answerKey(query, call, defaults));
+    const keys = queries.map((query) => answerKey(query, call, { mode: modes[0]!, model }));
     const stored = await watch.time('search', async () => {
       const found = await answers.find('id', keys.map(answerId), 1, signal);
       const texts = await answers.getMany(found.flat(), signal);
@@ -131,33 +98,27 @@ export class ReplayRetriever implements OpenRetriever {
       return found.map((rows) => (rows.length === 0 ? undefined : (JSON.parse(texts[next++]!) as StoredAnswer)));
     });
     const outcomes = await watch.time('search', () =>
-      Promise.all(stored.map((answer, i) => this.#checked(answer, keys[i]!, k, signal))),
+      Promise.all(stored.map((answer, i) => this.#checked(answer, keys[i]!, call))),
     );
     const rows = outcomes.flatMap((answer) => (answer instanceof TrawlError ? [] : answer.rows.slice(0, k)));
     const documents = await watch.time('fetch', () => this.#documents(rows, signal));
+    const prefix = (call.mode ?? modes[0]) === 'bm25' ? '' : (model?.prefixes.query ?? '');
     let next = 0;
     const answered = outcomes.map((answer, i): QueryOutcome => {
       if (answer instanceof TrawlError) return this.#unrecorded(answer);
       const count = Math.min(k, answer.rows.length);
       next += count;
-      return this.#answer(answer, documents.slice(next - count, next), queries[i]!, call);
+      const input = applyTemplate(inputOf(queries[i]!), call.template ?? model?.queryTemplate);
+      return replayedAnswer(answer, documents.slice(next - count, next), input, prefix);
     });
     return { outcomes: answered, timings: watch.timings };
-  }
-
-  #answer(answer: StoredAnswer, documents: readonly string[], query: RetrieveQuery, call: RetrieveCall): QueryOutcome {
-    const { model, modes } = this.info;
-    const input = applyTemplate(inputOf(query), call.template ?? model?.queryTemplate);
-    const prefix = (call.mode ?? modes[0]) === 'bm25' ? '' : (model?.prefixes.query ?? '');
-    return replayedAnswer(answer, documents, input, prefix);
   }
 
   /** The answer if it has k hits or all that the search can find; else why there is none. */
   async #checked(
     answer: StoredAnswer | undefined,
     key: AnswerKey,
-    k: number,
-    signal: AbortSignal | undefined,
+    { k, signal }: RetrieveCall,
   ): Promise<StoredAnswer | TrawlError> {
     if (answer === undefined) return this.#notRecorded(key, signal);
     if (answer.k >= k || answer.rows.length < answer.k) return answer;
@@ -185,17 +146,8 @@ export class ReplayRetriever implements OpenRetriever {
 
   #unrecorded(error: TrawlError): QueryOutcome {
     if (this.#parts.unrecorded === 'error') return { ok: false, error };
-    return {
-      ok: true,
-      hits: [],
-      tokens: 0,
-      truncated: false,
-      text: '',
-      cut: 'nothing',
-      vector: null,
-      // Nothing was searched, so nothing is proved.
-      certificate: { exact: false, rescored: null },
-    };
+    // No search was made, so nothing is proved.
+    return { ...EMPTY_ANSWER, certificate: { exact: false, rescored: null } };
   }
 
   async #find({ by, keys, limit, filter, views = [], signal }: FindCall): Promise<FindResult> {
@@ -215,9 +167,7 @@ export class ReplayRetriever implements OpenRetriever {
       );
     }
     const documents = await watch.time('fetch', () => this.#parts.passages.getMany(places as number[], signal));
-    const found = places.map((place, i): FoundPassage[] => [
-      { row: this.#parts.rows[place!]!, document: documents[i]! },
-    ]);
+    const found = places.map((place, i) => [{ row: this.#parts.rows[place!]!, document: documents[i]! }]);
     return { found, timings: watch.timings };
   }
 

@@ -1,14 +1,17 @@
+import { TrawlError } from '../../src/base/errors.ts';
 import type { EncoderInput } from '../../src/encoder/text-encoder.ts';
-import type { KeyedCall } from './answer-key.ts';
+import { documentFields } from '../../src/index/passages/document-fields.ts';
+import { isOfQuery } from '../../src/search/calls/query-errors.ts';
+import type { QueryOutcome } from '../../src/search/calls/query-outcome.ts';
+import type { Retriever } from '../../src/search/retriever.ts';
+import type { KeyedCall } from './stored-answer.ts';
 
-/** A passage that the target knows. */
 export interface KnownPassage {
   readonly title: string | undefined;
   /** Title and text. Empty if texts were not asked for. */
   readonly contents: string;
 }
 
-/** A hit of the target. */
 export interface TargetHit extends KnownPassage {
   readonly row: number;
   /** As text; null for a passage without an id. */
@@ -25,10 +28,9 @@ export type TargetOutcome =
   /** The code of the error, and whether the query itself is its reason (`isOfQuery`): whoever asks it again fails too. */
   | { readonly ok: false; readonly code: string; readonly ofQuery: boolean };
 
-export interface TargetAnswer {
+interface TargetAnswer {
   /** Empty if every query was refused. */
   readonly index: string;
-  /** One per query. */
   readonly outcomes: readonly TargetOutcome[];
 }
 
@@ -38,15 +40,13 @@ export interface ReplayTarget {
    * Rejects if the target cannot be searched at all, or fails for a reason outside of the query; a search that it refuses has the code of
    * the error as each outcome.
    */
-  search(queries: readonly EncoderInput[], call: KeyedCall, options: TargetSearchOptions): Promise<TargetAnswer>;
+  search(
+    queries: readonly EncoderInput[],
+    call: KeyedCall,
+    options: { readonly texts: boolean; readonly signal?: AbortSignal },
+  ): Promise<TargetAnswer>;
   /** The passages with these ids; unknown ids are left out. Null if the target cannot look up ids. */
   passages(ids: readonly string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, KnownPassage> | null>;
-}
-
-export interface TargetSearchOptions {
-  /** Whether the hits need their texts. */
-  readonly texts: boolean;
-  readonly signal?: AbortSignal;
 }
 
 /** Codes with which a target refuses one search, and not all. */
@@ -60,3 +60,46 @@ export const REFUSED: ReadonlySet<string> = new Set([
   'EMPTY_QUERY',
   'NOT_RECORDED',
 ]);
+
+export function indexTarget(retriever: Retriever): ReplayTarget {
+  return {
+    async search(queries, call, { signal }) {
+      const { index, generation } = retriever.info;
+      try {
+        const { outcomes } = await retriever.retrieve({ ...call, queries, signal });
+        return { index, outcomes: outcomes.map((outcome) => targetOutcome(outcome, generation)) };
+      } catch (error) {
+        if (!(error instanceof TrawlError) || !REFUSED.has(error.code)) throw error;
+        return { index, outcomes: queries.map(() => ({ ok: false, code: error.code, ofQuery: false })) };
+      }
+    },
+    async passages(ids, signal) {
+      try {
+        const { found } = await retriever.find({ by: 'id', keys: ids, limit: 1, signal });
+        const known = new Map<string, KnownPassage>();
+        for (const [i, [passage]] of found.entries()) {
+          if (passage === undefined) continue;
+          const { title, contents } = documentFields(passage.document);
+          known.set(ids[i]!, { title, contents });
+        }
+        return known;
+      } catch (error) {
+        if (error instanceof TrawlError && REFUSED.has(error.code)) return null;
+        throw error;
+      }
+    },
+  };
+}
+
+function targetOutcome(outcome: QueryOutcome, generation: string): TargetOutcome {
+  if (!outcome.ok) {
+    // The same query may succeed next time, so its list would not be what the index returns.
+    if (!isOfQuery(outcome.error)) throw outcome.error;
+    return { ok: false, code: outcome.error.code, ofQuery: true };
+  }
+  const hits = outcome.hits.map(({ row, score, document, source }): TargetHit => {
+    const { id = null, title, contents } = documentFields(document);
+    return { row: source?.row ?? row, id, score, title, contents, index: source?.index };
+  });
+  return { ok: true, generation, hits };
+}

@@ -1,7 +1,71 @@
-import { composeText, type EncoderInput, type Truncation } from '../../src/encoder/text-encoder.ts';
+import { isObject } from '../../src/base/objects.ts';
+import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
+import {
+  applyTemplate,
+  composeText,
+  contextOf,
+  type EncoderInput,
+  type Truncation,
+} from '../../src/encoder/text-encoder.ts';
+import { canonicalFilter } from '../../src/engine/filter/filter.ts';
 import type { Hit, QueryAnswer } from '../../src/search/calls/query-outcome.ts';
-import type { AnswerFacts } from '../../src/server/recording/answer-facts.ts';
-import type { AnswerKey } from './answer-key.ts';
+import { inputOf, isEmbedded, type RetrieveCall, type RetrieveQuery } from '../../src/search/calls/retrieve-call.ts';
+import { hybridKey } from '../../src/search/hybrid/hybrid-settings.ts';
+import type { SearchMode } from '../../src/search/search-mode.ts';
+import type { AnswerFacts } from '../../src/server/recording/record-line.ts';
+
+/** What a recorded answer is looked up by. Two searches with equal keys have the same answer in one generation of an index. */
+export interface AnswerKey {
+  /** The parts of the query that are searched for, as JSON: `[query]`, or `[question, history, query]`. */
+  readonly text: string;
+  /** The settings that decide the answer, as JSON with sorted members; defaults are left out. */
+  readonly settings: string;
+}
+
+/** What of an index decides how a search without settings is answered. */
+interface KeyDefaults {
+  readonly mode: SearchMode;
+  readonly model: Pick<ModelIdentity, 'queryTemplate'> | null;
+}
+
+export type KeyedCall = Omit<RetrieveCall, 'queries' | 'signal' | 'allowPartial'>;
+
+export function answerKey(query: RetrieveQuery, call: KeyedCall, { mode: defaultMode, model }: KeyDefaults): AnswerKey {
+  const { mode = defaultMode, bm25, bm25Order = 'row', filter, views = [], hybrid, rerank, template, k } = call;
+  const input = applyTemplate(inputOf(query), template ?? model?.queryTemplate);
+  const hasContext = contextOf(input).length > 0;
+  const truncate = isEmbedded(query) ? query.truncate : call.truncate;
+  const settings = {
+    mode,
+    // Without a question both sides cut the end, and BM25 cuts nothing.
+    truncate: hasContext && mode !== 'bm25' && truncate === 'question' ? truncate : undefined,
+    filter: filter && canonicalFilter(filter),
+    views: views.length === 0 ? undefined : [...new Set(views)].sort(),
+    bm25: mode === 'dense' ? undefined : bm25,
+    bm25Order: mode === 'bm25' && bm25Order !== 'row' ? bm25Order : undefined,
+    hybrid: mode === 'hybrid' && hybrid !== undefined ? hybridKey(hybrid) : undefined,
+    rerank: rerank && {
+      // At least k hits are scored, and a longer list changes which passages are best.
+      depth: Math.max(rerank.depth, k),
+      model: rerank.model,
+      allowFailure: rerank.allowFailure === true ? true : undefined,
+    },
+  };
+  return { text: JSON.stringify(searchedParts(input, hasContext)), settings: sortedJson(settings) };
+}
+
+function searchedParts(input: EncoderInput, hasContext: boolean): readonly unknown[] {
+  if (typeof input === 'string') return [input];
+  const { question, history = [], query } = input;
+  return hasContext ? [question, history, query] : [query];
+}
+
+/** JSON whose members are in the order of their names, in each object. */
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
+}
 
 /**
  * An answer as `answers.sqlite` has it. The file has the tables of a passage file: the key is the id of a row, and the JSON text of this
@@ -26,7 +90,11 @@ export function answerId({ text, settings }: AnswerKey): string {
   return `${settings} ${text}`;
 }
 
-/** The answer with its first k hits. `prefix`: of the model's queries, empty for BM25. */
+/**
+ * The answer with its first hits, as many as there are documents.
+ *
+ * @param prefix the prefix of the model's queries, empty for BM25.
+ */
 export function replayedAnswer(
   { rows, scores, cut, facts }: StoredAnswer,
   documents: readonly string[],
@@ -34,15 +102,8 @@ export function replayedAnswer(
   prefix: string,
 ): QueryAnswer {
   const hits = documents.map((document, i): Hit => {
-    const firstStage = facts?.firstStage?.[i];
-    const places = facts?.places?.[i];
-    return {
-      row: rows[i]!,
-      score: scores[i]!,
-      document,
-      firstStage,
-      places,
-    };
+    const [firstStage, places] = [facts?.firstStage?.[i], facts?.places?.[i]];
+    return { row: rows[i]!, score: scores[i]!, document, firstStage, places };
   });
   return {
     ok: true,
@@ -52,12 +113,8 @@ export function replayedAnswer(
     text: facts?.text ?? composeText(input, prefix, null),
     cut,
     vector: null,
-    certificate: {
-      exact: true,
-      rescored: facts?.rescored ?? null,
-      depth: facts?.depth === undefined ? undefined : facts.depth,
-    },
-    ranges: facts?.ranges === undefined ? undefined : facts.ranges,
-    ...(facts?.rerank == null ? {} : { rerank: { ok: true, ...facts.rerank } }),
+    certificate: { exact: true, rescored: facts?.rescored ?? null, depth: facts?.depth },
+    ranges: facts?.ranges,
+    rerank: facts?.rerank ? { ok: true, ...facts.rerank } : undefined,
   };
 }

@@ -1,14 +1,15 @@
-import { statSync } from 'node:fs';
-import { chmod, type FileHandle, open, rm } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { chmod, type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageVersion } from '../../src/base/package-root.ts';
 import { closeAll } from '../../src/base/system/close-all.ts';
-import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
+import { FileLock } from '../../src/base/system/file-lock.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
-import { withChecksum } from '../../src/index/manifest/manifest-checksum.ts';
+import { withChecksum } from '../../src/index/manifest/write-manifest.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
@@ -16,14 +17,11 @@ import { type IndexDirectory, openIndexDirectory } from '../../src/search/openin
 import { missingPart, SEARCH_MODES, type SearchMode } from '../../src/search/search-mode.ts';
 import { readRecords } from '../records/read-records.ts';
 import { AnswerCollector } from './answer-collector.ts';
-import { answerKey } from './answer-key.ts';
-import { BundleFolder } from './bundle-folder.ts';
 import { BUNDLE_FILE, BUNDLE_FILES, BUNDLE_FORMAT, BUNDLE_VERSION, type BundleManifest } from './bundle-manifest.ts';
 import { recordedCall, UNUSABLE, type Unusable } from './recorded-call.ts';
-import { answerId } from './stored-answer.ts';
+import { answerId, answerKey } from './stored-answer.ts';
 
 interface WriteBundleOptions {
-  /** Files of `--record`. */
   readonly records: readonly string[];
   /** The index that answered, in the recorded generation: it has the passages. */
   readonly index: string;
@@ -38,22 +36,8 @@ interface BundleProgress {
   readonly done: number;
 }
 
-export interface BundleSummary {
-  /** Absolute path. */
-  readonly bundle: string;
-  readonly index: string;
-  readonly generation: string;
-  readonly records: number;
-  /** Distinct answers and distinct passages. */
-  readonly answers: number;
-  readonly passages: number;
-  /** Records that are not in the bundle, by the reason. */
-  readonly leftOut: Readonly<Record<Unusable | 'otherGeneration' | 'contradicting', number>>;
-  /** Answers without the facts that only replies of /v1/search have: their records are of an older server. */
-  readonly withoutFacts: number;
-}
+export type BundleSummary = Awaited<ReturnType<typeof writeBundle>>;
 
-/** Name of the temporary file in the folder. */
 const COLLECTED = 'collected.sqlite';
 
 /**
@@ -63,23 +47,15 @@ const COLLECTED = 'collected.sqlite';
  * @throws TrawlError of the records, of the index, OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE, DISK_FULL; CORPUS_EMPTY if no record is of the
  * generation of the index; INDEX_FILE_FOREIGN if a record has another id for a row than the index. `out` does not exist then.
  */
-export async function writeBundle(options: WriteBundleOptions): Promise<BundleSummary> {
+export async function writeBundle(options: WriteBundleOptions) {
   const directory = openIndexDirectory(options.index);
-  const folder = await BundleFolder.create(options.out);
-  try {
-    const summary = await new BundleWriting(options, directory, folder).run();
-    await folder.publish();
-    return summary;
-  } catch (error) {
-    await folder.discard();
-    throw writeFailure(error, options.out);
-  }
+  return inBundleFolder(options.out, (folder) => new BundleWriting(options, directory, folder).run());
 }
 
 class BundleWriting {
   readonly #options: WriteBundleOptions;
   readonly #directory: IndexDirectory;
-  readonly #folder: BundleFolder;
+  readonly #folder: string;
   readonly #modes: readonly SearchMode[];
   readonly #leftOut: Record<string, number>;
   readonly #otherGenerations = new Set<string>();
@@ -88,7 +64,7 @@ class BundleWriting {
   #name: string | undefined;
   #reranker: string | null = null;
 
-  constructor(options: WriteBundleOptions, directory: IndexDirectory, folder: BundleFolder) {
+  constructor(options: WriteBundleOptions, directory: IndexDirectory, folder: string) {
     this.#options = options;
     this.#directory = directory;
     this.#folder = folder;
@@ -97,16 +73,16 @@ class BundleWriting {
     this.#leftOut = Object.fromEntries([...UNUSABLE, 'otherGeneration', 'contradicting'].map((reason) => [reason, 0]));
   }
 
-  async run(): Promise<BundleSummary> {
-    const collector = new AnswerCollector(this.#folder.path(COLLECTED));
+  async run() {
+    const collector = new AnswerCollector(join(this.#folder, COLLECTED));
     try {
       await this.#collect(collector);
       const passages = await this.#writePassages(collector);
       const answers = await this.#writeAnswers(collector);
       collector.close();
-      await rm(this.#folder.path(COLLECTED));
+      await rm(join(this.#folder, COLLECTED));
       const manifest = await this.#manifest(answers, passages);
-      await writeJsonDurably(this.#folder.path(BUNDLE_FILE), withChecksum(manifest));
+      await writeJsonDurably(join(this.#folder, BUNDLE_FILE), withChecksum(manifest));
       const { name, generation } = manifest.index;
       return {
         bundle: resolve(this.#options.out),
@@ -115,7 +91,9 @@ class BundleWriting {
         records: this.#records,
         answers,
         passages,
-        leftOut: this.#leftOut as BundleSummary['leftOut'],
+        /** Records that are not in the bundle, by the reason. */
+        leftOut: this.#leftOut as Readonly<Record<Unusable | 'otherGeneration' | 'contradicting', number>>,
+        /** Answers without the facts that only replies of /v1/search have: their records are of an older server. */
         withoutFacts: this.#withoutFacts,
       };
     } finally {
@@ -155,12 +133,11 @@ class BundleWriting {
 
   #nothingToBundle(): TrawlError {
     const { index } = this.#options;
-    const counts = Object.entries(this.#leftOut).filter(([, count]) => count > 0);
+    const counts = Object.entries(this.#leftOut).flatMap(([reason, count]) =>
+      count > 0 ? [`${count} ${reason}`] : [],
+    );
     const others = [...this.#otherGenerations].map((generation) => generation || '(none)').join(', ');
-    const why =
-      counts.length === 0
-        ? 'there are none'
-        : `left out: ${counts.map(([reason, count]) => `${count} ${reason}`).join(', ')}`;
+    const why = counts.length === 0 ? 'there are none' : `left out: ${counts.join(', ')}`;
     return new TrawlError(
       'CORPUS_EMPTY',
       `None of ${this.#records} records can be replayed from ${index}, which has generation ${this.#directory.manifest.generation} (${why}${others === '' ? '' : `; other generations: ${others}`}). Choose the index that answered, in the state in which it answered.`,
@@ -175,16 +152,14 @@ class BundleWriting {
     let writer: SqlitePassageWriter | undefined;
     let rowsFile: FileHandle | undefined;
     try {
-      writer = new SqlitePassageWriter(this.#folder.path(BUNDLE_FILES.passages));
-      rowsFile = await open(this.#folder.path(BUNDLE_FILES.rows), 'w');
+      writer = new SqlitePassageWriter(join(this.#folder, BUNDLE_FILES.passages));
+      rowsFile = await open(join(this.#folder, BUNDLE_FILES.rows), 'w');
       for (const page of collector.passages()) {
         throwIfCancelled(signal);
         const beyond = page.find(({ row }) => row >= store.rows);
         if (beyond !== undefined) throw this.#foreign(beyond.row, beyond.id, 'no such row');
-        const documents = await store.getMany(
-          page.map(({ row }) => row),
-          signal,
-        );
+        const rows = page.map(({ row }) => row);
+        const documents = await store.getMany(rows, signal);
         const numbers = Buffer.alloc(8 * page.length);
         for (const [i, { row, id }] of page.entries()) {
           const document = documents[i]!;
@@ -214,7 +189,7 @@ class BundleWriting {
 
   async #writeAnswers(collector: AnswerCollector): Promise<number> {
     const { signal, onProgress } = this.#options;
-    const writer = new SqlitePassageWriter(this.#folder.path(BUNDLE_FILES.answers));
+    const writer = new SqlitePassageWriter(join(this.#folder, BUNDLE_FILES.answers));
     try {
       for (const { id, answer } of collector.answers()) {
         throwIfCancelled(signal);
@@ -233,7 +208,7 @@ class BundleWriting {
     const { generation, rows, tombstones, dimension, metric, model, bm25, corpus } = this.#directory.manifest;
     const files = [];
     for (const path of Object.values(BUNDLE_FILES)) {
-      const file = this.#folder.path(path);
+      const file = join(this.#folder, path);
       // They also stay private where they are copied to another folder.
       await chmod(file, 0o600);
       files.push({ path, bytes: statSync(file).size, sha256: await sha256OfFile(file, this.#options.signal) });
@@ -260,5 +235,58 @@ class BundleWriting {
       files,
       writer: `trawl ${packageVersion}`,
     };
+  }
+}
+
+/**
+ * Writes a bundle in the folder `<out>.partial`, which is renamed to `<out>` once the bundle is complete, so `<out>` is always a complete
+ * bundle. The next run empties the folder of a killed one. The lock file is beside it. The answers contain users' queries: only the owner
+ * may open the folder.
+ *
+ * @param write writes the files into the folder, synced to disk.
+ * @throws TrawlError OUTPUT_EXISTS if the path exists or another run writes it, OUTPUT_NOT_WRITABLE or DISK_FULL; the errors of `write`.
+ */
+async function inBundleFolder<T>(out: string, write: (folder: string) => Promise<T>): Promise<T> {
+  const final = resolve(out);
+  const partial = `${final}.partial`;
+  const lockPath = `${final}.lock`;
+  let lock: FileLock | undefined;
+  try {
+    refuseExisting(final);
+    await mkdir(dirname(final), { recursive: true });
+    lock = FileLock.acquire(lockPath, 'exclusive');
+    if (lock === undefined) {
+      throw new TrawlError('OUTPUT_EXISTS', `Another run writes ${final}. Let it end, or choose another --bundle.`);
+    }
+    // Another run may have ended between the check and the lock.
+    refuseExisting(final);
+    await rm(partial, { recursive: true, force: true });
+    await mkdir(partial, { mode: 0o700 });
+    const written = await write(partial);
+    await syncFolder(partial);
+    // An empty folder can be replaced.
+    await rename(partial, final);
+    await syncFolder(dirname(final));
+    return written;
+  } catch (error) {
+    // A failure to tidy up must not hide why the bundle was not written.
+    if (lock !== undefined) await rm(partial, { recursive: true, force: true }).catch(() => undefined);
+    throw writeFailure(error, out);
+  } finally {
+    if (lock !== undefined) await rm(lockPath, { force: true }).catch(() => undefined);
+    lock?.release();
+  }
+}
+
+function refuseExisting(final: string): void {
+  if (!existsSync(final) || isEmptyFolder(final)) return;
+  throw new TrawlError('OUTPUT_EXISTS', `${final} already exists. Choose another --bundle, or remove it.`);
+}
+
+function isEmptyFolder(path: string): boolean {
+  try {
+    return readdirSync(path).length === 0;
+  } catch {
+    return false;
   }
 }

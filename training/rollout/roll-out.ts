@@ -7,15 +7,14 @@ export interface Probe<Answers> {
   ask(server: RolloutServer): Promise<Answers>;
   /** Why the answers of the new index are refused; empty if they are not. `before` is undefined if no server had the old index. */
   refusals(before: Answers | undefined, now: Answers): readonly string[];
-  /** Figures for the report. */
   figures(before: Answers | undefined, now: Answers): Readonly<Record<string, number | null>>;
 }
 
 export interface RolloutOptions<Answers> {
   readonly servers: readonly RolloutServer[];
-  /** The folder to open, as the servers see it. Default: that with which each was started. */
+  /** The folder to open, as the servers see it. Default: the folder that each was started with. */
   readonly to: string | undefined;
-  /** Go back to this generation, or with `previous` to that before the current one. */
+  /** Go back to this generation. Undefined: to the generation before the current one. */
   readonly back: { readonly generation: string | undefined } | undefined;
   /** The only generation that may be opened. Default: any on which the servers agree. */
   readonly expected: string | undefined;
@@ -29,11 +28,9 @@ export interface RolloutOptions<Answers> {
   readonly onStep: (text: string) => void;
 }
 
-const SERVER_STATES = ['current', 'planned', 'swapped', 'failed', 'taken back', 'not taken back', 'untouched'] as const;
-
 interface ServerReport {
   readonly url: string;
-  state: (typeof SERVER_STATES)[number];
+  state: 'current' | 'planned' | 'swapped' | 'failed' | 'taken back' | 'not taken back' | 'untouched';
   readonly before: string | null;
   /** The folder of the index before, which is the way back. */
   readonly from: string | null;
@@ -53,7 +50,6 @@ export interface RolloutReport {
 interface Planned {
   readonly server: RolloutServer;
   readonly state: IndexState;
-  /** The folder that the server shall open. */
   readonly folder: string;
   readonly report: ServerReport;
 }
@@ -201,7 +197,7 @@ function previousOf(servers: readonly RolloutServer[], states: readonly IndexSta
   }
   const currents = new Set(states.map(({ generation }) => generation));
   if (currents.size === 1 && new Set(found).size === 1) {
-    // After a way back, the generation before the current one is that which was left, perhaps because it was refused.
+    // After a way back, the generation before the current one is the one that was left, perhaps because it was refused.
     const repeated = states.findIndex(({ opened, generation }) => {
       const last = opened.findLastIndex((each) => each.generation !== generation);
       return opened.slice(0, last).some((each) => each.generation === generation);
@@ -279,7 +275,6 @@ async function allOf<T>(servers: readonly RolloutServer[], work: (server: Rollou
   return results.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
-/** An error before any change. */
 function refused(message: string): TrawlError {
   return failed(`${message} No server was changed.`);
 }

@@ -11,7 +11,6 @@ import type { RankedList } from '../replay/rank-biased-overlap.ts';
 import type { Probe } from './roll-out.ts';
 import type { RolloutServer } from './rollout-server.ts';
 
-/** Questions of a request. */
 const BATCH = 64;
 
 export interface ProbeOptions {
@@ -26,13 +25,9 @@ export interface ProbeOptions {
   readonly signal: AbortSignal;
 }
 
-interface Answers {
-  readonly generation: string;
-  readonly lists: ReadonlyMap<string, RankedList>;
-  readonly means: Readonly<Record<string, number>>;
-}
+type Answers = Awaited<ReturnType<typeof ask>>;
 
-/** Asks the questions of a file, and compares the answers with the judgements and with those of the old index. */
+/** Asks the questions of a file, and compares the answers with the judgements and with the old index's answers. */
 export async function rolloutProbe(options: ProbeOptions): Promise<Probe<Answers>> {
   const { questions, judgements } = await readQuestionSet(options.questions, { qrels: options.qrels });
   const { gates } = options;
@@ -75,7 +70,6 @@ export async function rolloutProbe(options: ProbeOptions): Promise<Probe<Answers
   };
 }
 
-/** Questions that the old index answered and the new one does not. */
 function emptied(before: Answers, now: Answers): string[] {
   const lost = [...before.lists].filter(
     ([id, { passages }]) => passages.length > 0 && now.lists.get(id)?.passages.length === 0,
@@ -90,7 +84,7 @@ async function ask(
   questions: readonly Question[],
   judgements: Judgements,
   { url, client }: RolloutServer,
-): Promise<Answers> {
+) {
   const k = Math.max(recallK, changedK, 10);
   const lists = new Map<string, RankedList>();
   const generations = new Set<string>();

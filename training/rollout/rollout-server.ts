@@ -7,8 +7,11 @@ import { ServedIndex } from '../iteration/served-index.ts';
 export interface IndexState {
   readonly generation: string | null;
   readonly folderAtStart: string | null;
-  readonly opened: readonly OpenedIndex[];
-  /** What a reload would open. */
+  readonly opened: readonly {
+    readonly generation: string;
+    readonly snapshot: string | null;
+    readonly folder: string;
+  }[];
   readonly next: {
     readonly generation: string | null;
     readonly snapshot: string | null;
@@ -17,13 +20,6 @@ export interface IndexState {
   };
 }
 
-interface OpenedIndex {
-  readonly generation: string;
-  readonly snapshot: string | null;
-  readonly folder: string;
-}
-
-/** An index of one of the servers of a rollout. */
 export class RolloutServer {
   readonly url: string;
   /** Of the index alone, for questions. */

@@ -49,13 +49,12 @@ export class JsonArraySplitter {
     return items;
   }
 
-  /** @throws ArrayError if the array is not complete. */
-  end(): void {
-    if (this.#expected === 'nothing') return;
+  /** Returns no further objects. @throws ArrayError if the array is not complete. */
+  end(): Buffer[] {
+    if (this.#expected === 'nothing') return [];
     throw new ArrayError('the file ends before the end of its JSON array; it is truncated, so write or copy it again');
   }
 
-  /** Whether `byte`, within an object, is its last one. */
   #endsItem(byte: number): boolean {
     if (this.#inString) {
       if (this.#escaped) this.#escaped = false;

@@ -9,7 +9,7 @@ import { isObject } from '../../src/base/objects.ts';
 import { ArrayError, JsonArraySplitter } from './json-array-splitter.ts';
 
 /** Longest item. A trajectory with everything that the agent read has some hundred KiB. */
-const MAX_ITEM_BYTES = 64 * 1024 * 1024;
+export const MAX_ITEM_BYTES = 64 * 1024 * 1024;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -22,7 +22,7 @@ export interface ReadItem {
 export interface ReadItemsOptions {
   /** Items at the start that are not parsed and not returned. Default: 0. */
   readonly skip?: number;
-  /** Called with the bytes of the file (compressed, if it is) as they are read. */
+  /** Called with the number of bytes of the file (compressed, if it is) that were read. */
   readonly onBytes?: (bytes: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -60,22 +60,76 @@ export function parseObject(bytes: Buffer, place: string): JsonObject {
     const reason = number === undefined ? 'not valid JSON' : `has ${number}, which is not a number of JSON`;
     throw itemError(place, reason, error);
   }
-  if (isObject(value)) return value as JsonObject;
+  if (isObject(value)) return value;
   throw itemError(place, 'expected a JSON object');
 }
 
-/** The error for an unusable item. */
 export function itemError(place: string, reason: string, cause?: unknown): TrawlError {
   return new TrawlError('CORPUS_BAD_LINE', `${place}: ${reason}.`, { details: { place }, cause });
 }
 
-/** The error for a file that cannot be read. */
-export function unreadable(file: string, error: unknown): TrawlError {
-  return new TrawlError(
-    'CORPUS_NOT_FOUND',
-    `Cannot read ${file}: ${reasonOf(error)}. Check the path and its permissions.`,
-    { details: { path: file }, cause: error },
+export function unreadable(file: string, cause: unknown): TrawlError {
+  const message = `Cannot read ${file}: ${reasonOf(cause)}. Check the path and its permissions.`;
+  return new TrawlError('CORPUS_NOT_FOUND', message, { details: { path: file }, cause });
+}
+
+// The fields of an item with their types checked. Each function throws TrawlError CORPUS_BAD_LINE with the item's place.
+
+export function stringField(item: ReadItem, name: string): string {
+  const found = item.value[name];
+  return checked(item, name, found, typeof found === 'string', 'a string');
+}
+
+/** An id: a string, or an integer up to 2^53, which becomes a string. */
+export function idField(item: ReadItem, name: string): string {
+  const found = item.value[name];
+  return Number.isSafeInteger(found) ? String(found) : stringField(item, name);
+}
+
+/** A list of strings; empty if the field is missing or null. */
+export function stringsField(item: ReadItem, name: string): readonly string[] {
+  const found = item.value[name] ?? [];
+  const isValid = Array.isArray(found) && found.every((text) => typeof text === 'string');
+  return checked(item, name, found, isValid, 'a list of strings');
+}
+
+export function integerField(item: ReadItem, name: string, min: number): number {
+  const found = item.value[name];
+  return checked(
+    item,
+    name,
+    found,
+    Number.isSafeInteger(found) && (found as number) >= min,
+    `a whole number from ${min}`,
   );
+}
+
+/** An object; empty if the field is missing or null. */
+export function objectField(item: ReadItem, name: string): JsonObject {
+  const found = item.value[name] ?? {};
+  return checked(item, name, found, isObject(found), 'an object');
+}
+
+export function objectsField(item: ReadItem, name: string): readonly ReadItem[] {
+  const found = item.value[name];
+  const list = checked<readonly unknown[]>(item, name, found, Array.isArray(found), 'a list of objects');
+  return list.map((value, i) => {
+    if (isObject(value)) return { value, place: `${item.place}, ${name}[${i}]` };
+    throw itemError(item.place, `"${name}"[${i}] is ${jsonType(value)}; expected an object`);
+  });
+}
+
+function checked<T>({ place }: ReadItem, name: string, found: unknown, isValid: boolean, expected: string): T {
+  if (isValid) return found as T;
+  throw itemError(place, `"${name}" is ${jsonType(found)}; expected ${expected}`);
+}
+
+/** A value for a message, by its type only: texts of users do not belong in messages. */
+export function jsonType(value: unknown): string {
+  if (value === undefined) return 'missing';
+  if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'string' ? 'a string' : 'an object';
 }
 
 interface RawItem {
@@ -85,23 +139,18 @@ interface RawItem {
 }
 
 async function* rawItems(file: string, onBytes: (bytes: number) => void): AsyncGenerator<RawItem, void> {
-  let split: Splitter | undefined;
+  const compression: Compression = /\.gz$/i.test(file) ? 'gzip' : /\.zst$/i.test(file) ? 'zstd' : 'none';
+  let split: Split | undefined;
   try {
-    for await (const chunk of withoutByteOrderMark(
-      readBytes(file, { compression: compressionOf(file), onRead: ({ length }) => onBytes(length) }),
-    )) {
-      split ??= splitterFor(file, chunk);
-      yield* split?.push(chunk) ?? [];
+    const chunks = readBytes(file, { compression, onRead: ({ length }) => onBytes(length) });
+    for await (const chunk of withoutByteOrderMark(chunks)) {
+      split ??= splitOf(file, chunk);
+      yield* split?.(chunk) ?? [];
     }
-    yield* split?.end() ?? [];
+    yield* split?.('end') ?? [];
   } catch (error) {
     throw isNodeError(error) && error.syscall !== undefined ? unreadable(file, error) : readingFailed(file, 1, error);
   }
-}
-
-function compressionOf(file: string): Compression {
-  if (/\.gz$/i.test(file)) return 'gzip';
-  return /\.zst$/i.test(file) ? 'zstd' : 'none';
 }
 
 async function* withoutByteOrderMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
@@ -112,49 +161,38 @@ async function* withoutByteOrderMark(chunks: AsyncIterable<Buffer>): AsyncGenera
   }
 }
 
-interface Splitter {
-  push(chunk: Buffer): Iterable<RawItem>;
-  end(): Iterable<RawItem>;
-}
+/** The items that end in a chunk, or at the end of the file. */
+type Split = (chunk: Buffer | 'end') => RawItem[];
 
-/** The first byte that is not white space decides; undefined while there is none. */
-function splitterFor(file: string, chunk: Buffer): Splitter | undefined {
-  const start = chunk.toString('latin1').trimStart();
+/** The first byte that is not white space decides between an array and lines; undefined while there is none. */
+function splitOf(file: string, firstChunk: Buffer): Split | undefined {
+  const start = firstChunk.toString('latin1').trimStart();
   if (start === '') return undefined;
-  return start.startsWith('[') ? arraySplitter(file) : lineSplitter(file);
+  return start.startsWith('[') ? arraySplit(file) : lineSplit(file);
 }
 
-function arraySplitter(file: string): Splitter {
+function arraySplit(file: string): Split {
   const splitter = new JsonArraySplitter(MAX_ITEM_BYTES);
   let items = 0;
-  const checked = <T>(work: () => T): T => {
+  return (chunk) => {
     try {
-      return work();
+      const found = chunk === 'end' ? splitter.end() : splitter.push(chunk);
+      items += found.length;
+      return found.map((bytes) => ({ bytes, line: undefined }));
     } catch (error) {
       if (error instanceof ArrayError) throw itemError(`${file}, after item ${items}`, error.message, error);
       throw error;
     }
   };
-  return {
-    push: (chunk) =>
-      checked(() => splitter.push(chunk)).map((bytes) => {
-        items += 1;
-        return { bytes, line: undefined };
-      }),
-    end: () => {
-      checked(() => splitter.end());
-      return [];
-    },
-  };
 }
 
-function lineSplitter(file: string): Splitter {
+function lineSplit(file: string): Split {
   const splitter = new LineSplitter({ newline: 'lf', maxLineBytes: MAX_ITEM_BYTES });
-  const items = (lines: ReturnType<LineSplitter['push']>): RawItem[] =>
-    lines.flatMap(({ number, bytes, sizeBytes }) => {
-      if (bytes === null)
+  return (chunk) =>
+    (chunk === 'end' ? splitter.end() : splitter.push(chunk)).flatMap(({ number, bytes, sizeBytes }) => {
+      if (bytes === null) {
         throw itemError(`${file}:${number}`, `the line has ${sizeBytes} bytes; the limit is ${MAX_ITEM_BYTES}`);
+      }
       return bytes.toString('latin1').trim() === '' ? [] : [{ bytes, line: number }];
     });
-  return { push: (chunk) => items(splitter.push(chunk)), end: () => items(splitter.end()) };
 }

@@ -1,5 +1,5 @@
-import type { JudgedQuestions } from '../../evaluation/judged-questions.ts';
 import type { QueryJudgements } from '../../evaluation/judgements.ts';
+import type { QuestionSet } from '../../evaluation/question-set.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
 import type { SearchedSystem } from '../../evaluation/systems/searched-system.ts';
 import { comparableText } from '../../src/base/comparable-text.ts';
@@ -7,23 +7,14 @@ import { KnownQuestions } from '../records/known-questions.ts';
 import { type TrajectoryReport, trajectoryReport } from './report/trajectory-report.ts';
 import type { Trajectory } from './trajectory.ts';
 
-/** Trajectories as questions with the queries of their agents. */
-export interface TrajectoryQuestions extends JudgedQuestions {
-  /** By the id of the question that stands for it. */
-  readonly trajectories: ReadonlyMap<string, Trajectory>;
-  /** That id → the id of the first trajectory of the same question: of a judged question its own id. */
-  readonly questionIds: ReadonlyMap<string, string>;
-}
+export type TrajectoryQuestions = Awaited<ReturnType<typeof trajectoryQuestions>>;
 
 /**
  * Makes a question of each trajectory: the judged question that `KnownQuestions` finds, with the trajectory's queries. The second
  * trajectory of a question has the id `ID#2`. A trajectory without a known question has only its golden answers; without these it is
  * left out. An id is unique only with its data set, so data set and text distinguish unknown questions too.
  */
-export async function trajectoryQuestions(
-  trajectories: AsyncIterable<Trajectory>,
-  set: JudgedQuestions,
-): Promise<TrajectoryQuestions> {
+export async function trajectoryQuestions(trajectories: AsyncIterable<Trajectory>, set: QuestionSet) {
   const known = new KnownQuestions(set.questions);
   const questions = new Map<string, Question>();
   const judgements = new Map<string, QueryJudgements>();
@@ -32,7 +23,7 @@ export async function trajectoryQuestions(
   const ownIds = new Set(set.questions.map(({ id }) => id));
   const firstIds = new Map<string, string>();
   const counts = { all: 0, unknown: 0, leftOut: 0, withoutSearch: 0 };
-  const asked = new Set<string>();
+  const unasked = new Set(ownIds);
   for await (const trajectory of trajectories) {
     counts.all += 1;
     const { questionId, dataset, question: text, goldenAnswers, searches } = trajectory;
@@ -54,17 +45,19 @@ export async function trajectoryQuestions(
     if (!firstIds.has(key)) firstIds.set(key, id);
     questionIds.set(id, firstIds.get(key)!);
     if (found === undefined) continue;
-    asked.add(found.id);
+    unasked.delete(found.id);
     const grades = set.judgements.get(found.id);
     if (grades !== undefined) judgements.set(id, grades);
   }
   return {
     questions: [...questions.values()],
     judgements,
+    /** By the id of the question that stands for it. */
     trajectories: byId,
+    /** The same id → the id of the first trajectory of its question: for a judged question its own id. */
     questionIds,
     source: `${set.source}; queries of ${counts.all} trajectories`,
-    notes: [...set.notes, ...notesOn(counts, set.questions.length - asked.size, set.questions.length)],
+    notes: [...set.notes, ...notesOn(counts, unasked.size, ownIds.size)],
   };
 }
 
@@ -103,17 +96,17 @@ export async function coverageOf(
   async function* shownBy(): AsyncGenerator<Trajectory, void> {
     for (const { id, question } of questions) {
       const trajectory = trajectories.get(id)!;
-      const own = lists?.get(id) ?? [run.get(id) ?? []];
+      const found = lists?.get(id) ?? [run.get(id) ?? []];
       yield {
         ...trajectory,
         questionId: id,
-        // The id is that of the question which was made of the trajectory, and so is the text.
+        // The question that was made of the trajectory is found by id and text alone.
         dataset: undefined,
         question,
         searches: trajectory.searches.map((search, i) => ({
           ...search,
           // An agent is shown the title, too.
-          shown: (own[i] ?? []).slice(0, k).map(({ id, title, text = '' }) => ({
+          shown: (found[i] ?? []).slice(0, k).map(({ id, title, text = '' }) => ({
             id,
             contents: title === undefined ? text : `"${title}"\n${text}`,
           })),

@@ -2,7 +2,6 @@ import { readModelFolder } from '../../src/encoder/model/model-folder.ts';
 import { TextTokenizer } from '../../src/encoder/tokenizer/tokenizer.ts';
 import { tokenizeInput } from '../../src/encoder/tokenizer/truncation.ts';
 
-/** Whether a query has more tokens than the limit. */
 export type TruncationCheck = (query: string) => boolean;
 
 /** @throws TrawlError MODEL_NOT_FOUND, MODEL_INVALID. */

@@ -1,10 +1,3 @@
-/** A relevant passage: how many of the rest its tail expects before it, and how many of the sample are. */
-interface TailCount {
-  /** > 0 */
-  readonly expected: number;
-  readonly sampleAhead: number;
-}
-
 /**
  * How the expectations of the tails correspond to numbers: a passage with the expectation e has a negative binomial number of passages of
  * the rest before it, with the mean `factor` · e^`exponent` and the variance mean + mean² / `shape`.
@@ -24,10 +17,15 @@ const MOST_LOG = 25;
 /**
  * The calibration under which the counts of the sample are most probable (maximum a posteriori), found by a compass search.
  *
+ * @param counts for each relevant passage how many of the rest its tail expects before it, > 0, and how many of the sample are
  * @param share part of the rest that is in the sample, > 0
  * @param most counts of this size mean «this many or more»
  */
-export function calibrateTail(counts: readonly TailCount[], share: number, most: number): Calibration {
+export function calibrateTail(
+  counts: readonly { readonly expected: number; readonly sampleAhead: number }[],
+  share: number,
+  most: number,
+): Calibration {
   const logs = counts.map(({ expected, sampleAhead }) => ({
     log: Math.log(expected),
     count: Math.min(sampleAhead, most),
@@ -56,7 +54,6 @@ function countProbability(count: number, mean: number, shape: number, most: numb
   return probability;
 }
 
-/** Probability that a negative binomial variable is at most `most`. */
 export function negativeBinomialAtMost(most: number, mean: number, shape: number): number {
   if (most < 0) return 0;
   let term = noneProbability(mean, shape);

@@ -1,9 +1,7 @@
 import { upperQuantile, upperTail } from '../../src/base/normal-tail.ts';
 import { type Calibration, calibrateTail, negativeBinomialAtMost } from './calibrate-tail.ts';
-import type { RelevantPlace, RelevantPlaces } from './relevant-places.ts';
+import { type RelevantPlace, type RelevantPlaces, TAIL_SCORES } from './relevant-places.ts';
 
-/** Best scores of the sample from which the tail is fitted. */
-export const TAIL_SCORES = 30;
 /** The smallest expectation of a tail: below it, the normal distribution says nothing about real scores. */
 const LEAST_EXPECTED = 1e-8;
 
@@ -87,7 +85,6 @@ function expectedAhead({ score, sampleAhead }: RelevantPlace, tail: Tail | undef
   return Math.max(LEAST_EXPECTED, rest.rest * upperTail((score - tail.mean) / tail.deviation));
 }
 
-/** `scores`: the best of the sample, best first. */
 function tailOf(scores: readonly number[], sampled: number): Tail | undefined {
   const count = Math.min(TAIL_SCORES, scores.length);
   if (count < 3) return undefined;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { encodePassages } from '../../indexer/building/encode-passages.ts';
-import { ShardVectors, type WrittenShardVectors } from '../../indexer/building/shard-vectors.ts';
+import { openShardVectors, type WrittenShardVectors } from '../../indexer/building/shard-vectors.ts';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { FileLock } from '../../src/base/system/file-lock.ts';
@@ -10,9 +10,8 @@ import { writeFailure } from '../../src/base/system/write-failure.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import type { VectorCheckpoint } from '../../src/engine/vectors/flat-index-writer.ts';
-import type { IndexSource } from '../../src/engine/vectors/index-source.ts';
+import type { IndexSource } from '../../src/engine/vectors/vector-index.ts';
 
-/** Time between two checkpoints. */
 const CHECKPOINT_MS = 5000;
 const VERSION = 1;
 
@@ -20,7 +19,6 @@ const VERSION = 1;
 interface Progress {
   readonly format: 'trawl-triage';
   readonly version: number;
-  /** What the folder is named after, in full. */
   readonly key: string;
   readonly checkpoint: VectorCheckpoint;
   /** Time that all runs spent on the embedding of these rows. */
@@ -32,7 +30,6 @@ interface PoolVectorsOptions {
   readonly work: string;
   /** What the vectors depend on besides the encoder: the passages of the pool. */
   readonly pool: string;
-  /** Passages of the pool. */
   readonly count: number;
   /** The texts of the passages `[first, first + count)` of the pool. */
   readonly texts: (first: number, count: number) => Promise<readonly string[]>;
@@ -44,49 +41,26 @@ interface PoolVectorsOptions {
   readonly signal: AbortSignal;
 }
 
+/** The vectors of the passages of a pool, in a folder that is locked until `close`. */
+export type PoolVectors = Awaited<ReturnType<typeof embedPool>>;
+
 /**
- * The vectors of the passages of a pool, embedded by one encoder into a folder whose name depends on both. What a kill leaves is resumed
- * at the last checkpoint. The folder is locked until `close`.
+ * Embeds the passages of a pool with one encoder into a folder whose name depends on both. What a kill leaves is resumed at the last
+ * checkpoint.
+ *
+ * @throws TrawlError OUTPUT_EXISTS while another run embeds the same; OUTPUT_NOT_WRITABLE, DISK_FULL; the error of a passage that
+ * cannot be embedded; CANCELLED with `resumable`.
  */
-export class PoolVectors {
-  readonly folder: string;
-  /** For an engine; its rows are the places in the pool. */
-  readonly source: IndexSource;
-  /** Time spent on embedding, by all runs. */
-  readonly embedMs: number;
-  /** Passages that were embedded by earlier runs. */
-  readonly resumed: number;
-  readonly #lock: FileLock;
-
-  private constructor(
-    folder: string,
-    made: { readonly source: IndexSource; readonly embedMs: number; readonly resumed: number },
-    lock: FileLock,
-  ) {
-    this.folder = folder;
-    this.source = made.source;
-    this.embedMs = made.embedMs;
-    this.resumed = made.resumed;
-    this.#lock = lock;
-  }
-
-  /**
-   * @throws TrawlError OUTPUT_EXISTS while another run embeds the same; OUTPUT_NOT_WRITABLE, DISK_FULL; the error of a passage that
-   * cannot be embedded; CANCELLED with `resumable`.
-   */
-  static async embed(options: PoolVectorsOptions): Promise<PoolVectors> {
-    const { work, pool, encoder } = options;
-    const key = createHash('sha256')
-      .update(JSON.stringify([VERSION, encoder.identity, pool]))
-      .digest('hex');
-    const folder = join(work, key.slice(0, 16));
-    let lock: FileLock | undefined;
-    try {
-      await mkdir(folder, { recursive: true });
-      lock = FileLock.acquire(join(folder, 'lock'), 'exclusive');
-    } catch (error) {
-      throw writeFailure(error, folder);
-    }
+export async function embedPool(options: PoolVectorsOptions) {
+  const { work, pool, encoder } = options;
+  const key = createHash('sha256')
+    .update(JSON.stringify([VERSION, encoder.identity, pool]))
+    .digest('hex');
+  const folder = join(work, key.slice(0, 16));
+  let lock: FileLock | undefined;
+  try {
+    await mkdir(folder, { recursive: true });
+    lock = FileLock.acquire(join(folder, 'lock'), 'exclusive');
     if (lock === undefined) {
       throw new TrawlError(
         'OUTPUT_EXISTS',
@@ -95,24 +69,18 @@ export class PoolVectors {
         { details: { path: folder } },
       );
     }
-    try {
-      return new PoolVectors(folder, await embedInto(folder, key, options), lock);
-    } catch (error) {
-      lock.release();
-      throw writeFailure(error, folder);
-    }
-  }
-
-  /** Releases the folder. */
-  close(): void {
-    this.#lock.release();
-  }
-
-  /** Removes the folder, before it releases the lock; and the work folder, unless something else is in it. */
-  async remove(): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true });
-    this.#lock.release();
-    await removeIfEmpty(dirname(this.folder));
+    const vectors = await embedInto(folder, key, options);
+    const close = (): void => lock!.release();
+    /** Removes the folder, before it releases the lock; and the work folder, unless something else is in it. */
+    const remove = async (): Promise<void> => {
+      await rm(folder, { recursive: true, force: true });
+      close();
+      await removeIfEmpty(work);
+    };
+    return { ...vectors, close, remove };
+  } catch (error) {
+    lock?.release();
+    throw writeFailure(error, folder);
   }
 }
 
@@ -123,16 +91,12 @@ export async function removeIfEmpty(folder: string): Promise<void> {
   });
 }
 
-async function embedInto(
-  folder: string,
-  key: string,
-  options: PoolVectorsOptions,
-): Promise<{ source: IndexSource; embedMs: number; resumed: number }> {
+async function embedInto(folder: string, key: string, options: PoolVectorsOptions) {
   const { count, texts, rowOf, encoder, onProgress, signal, checkpointMs = CHECKPOINT_MS } = options;
   const before = await readProgress(folder, key);
   const loaded = loadKernel();
   const shape = { rows: count, dimension: encoder.dimension, metric: encoder.identity.similarity };
-  const vectors = await ShardVectors.open(folder, shape, {
+  const vectors = await openShardVectors(folder, shape, {
     kernel: loaded.ok ? loaded.kernel : undefined,
     checkpoint: before?.checkpoint,
     signal,
@@ -174,11 +138,14 @@ async function embedInto(
     firstRow: 0,
     rows: count,
     segments: written.vectors.map((segment) => ({ ...segment, path: path(segment.path) })),
-    ...(written.codes === null ? {} : { codes: path(written.codes.path) }),
-    ...(prefilter == null ? {} : { prefilter: path(prefilter) }),
+    codes: written.codes === null ? undefined : path(written.codes.path),
+    prefilter: prefilter == null ? undefined : path(prefilter),
   };
   const { dimension, metric } = shape;
-  return { source: { dimension, metric, rows: count, shards: [shard] }, embedMs, resumed };
+  /** For an engine; its rows are the places in the pool. */
+  const source: IndexSource = { dimension, metric, rows: count, shards: [shard] };
+  /** `embedMs`: time that all runs spent on embedding. `resumed`: passages that earlier runs embedded. */
+  return { source, embedMs, resumed };
 }
 
 /** Undefined if there is none, or not one of this version and key: then the vectors are made from the first. */

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Random } from '../../src/base/random.ts';
 import { RowBitmap } from '../../src/engine/row-bitmap.ts';
-import { randomRows } from './random-rows.ts';
 
 /** Passages of the index that one origin contributes to the pool. */
 export interface PoolSource {
@@ -13,14 +12,7 @@ export interface PoolSource {
 }
 
 /** The passages on which a model is tried. */
-export interface Pool {
-  /** Passages that an origin contributed. */
-  readonly chosen: RowBitmap;
-  /** A uniform random sample of the others. */
-  readonly sampled: RowBitmap;
-  /** Passages that may be found: the index's passages in the scope of the trial. */
-  readonly whole: number;
-}
+export type Pool = ReturnType<typeof poolOf>;
 
 /**
  * The pool of the sources: all their rows within `scope`, and `sample` random ones of the rest. The same seed gives the same sample of
@@ -30,10 +22,12 @@ export function poolOf(
   sources: readonly PoolSource[],
   scope: RowBitmap,
   { sample, seed }: { readonly sample: number; readonly seed: number },
-): Pool {
+) {
   const contributed = sources.reduce((all, { rows }) => all.union(rows), new RowBitmap(scope.rows));
   const chosen = contributed.intersection(scope);
-  return { chosen, sampled: randomRows(scope, chosen, sample, new Random(seed, sample, 1)), whole: scope.count() };
+  const sampled = randomRows(scope, chosen, sample, new Random(seed, sample, 1));
+  /** `whole`: passages that may be found, in the scope of the trial. */
+  return { chosen, sampled, whole: scope.count() };
 }
 
 /** Rows of the pool, ascending, with the place of each in it. */
@@ -47,7 +41,6 @@ export class PoolRows {
     for (const row of chosen.union(sampled)) this.rows[place++] = row;
   }
 
-  /** SHA-256 of the row numbers, hex. */
   get sha256(): string {
     const { buffer, byteOffset, byteLength } = this.rows;
     return createHash('sha256')
@@ -67,10 +60,32 @@ export class PoolRows {
     return this.rows[low] === row ? low : undefined;
   }
 
-  /** The set of the places of the rows of a set. */
   placesOf(set: RowBitmap): RowBitmap {
     const places = new RowBitmap(this.rows.length);
     for (const [place, row] of this.rows.entries()) if (set.has(row)) places.add(place);
     return places;
   }
+}
+
+/**
+ * `count` rows of `rows` that are not in `except`, each set of that size with the same probability; all of them if there are fewer.
+ * One pass over the rows (selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S), so memory is one bit a
+ * row whatever the count is.
+ *
+ * @internal Exported for tests.
+ */
+export function randomRows(rows: RowBitmap, except: RowBitmap, count: number, random: Random): RowBitmap {
+  const rest = rows.intersection(except.complement());
+  const chosen = new RowBitmap(rows.rows);
+  let left = rest.count();
+  let needed = Math.min(count, left);
+  for (const row of rest) {
+    if (needed === 0) break;
+    if (random.below(left) < needed) {
+      chosen.add(row);
+      needed -= 1;
+    }
+    left -= 1;
+  }
+  return chosen;
 }

@@ -6,8 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { checkpointFiles } from '../../indexer/hub/checkpoint-files.ts';
 import { importModel } from '../../indexer/model-import/import-model.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
-import { usageError } from '../../src/base/errors.ts';
-import { asUsage } from '../../src/base/options/as-usage.ts';
+import { asUsage, usageError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { FileLock, type LockMode } from '../../src/base/system/file-lock.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
@@ -16,21 +15,14 @@ import type { ModelOverrides } from '../../src/encoder/model/model-overrides.ts'
 import { TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { isServerUrl } from '../../src/encoder/model-server/server-url.ts';
 import { type OpenEncoderOptions, openEncoder } from '../../src/encoder/open-encoder.ts';
-import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { poolingOfImport } from '../iteration/model-settings.ts';
 import { removeIfEmpty } from './pool-vectors.ts';
 
-export interface TriedModel {
-  readonly encoder: TextEncoder;
-  close(): Promise<void>;
-  /** Removes the folder into which a checkpoint was imported, unless another run has it open: then that run removes it. */
-  removeImported(): Promise<void>;
-}
+export type TriedModel = Awaited<ReturnType<typeof openTriedModel>>;
 
 export interface TriedModelOptions {
-  /** The work folder. */
   readonly work: string;
-  /** How the model runs. The overrides' pooling is also that of an import whose checkpoint states none. */
+  /** How the model runs. The overrides' pooling also applies to an import whose checkpoint states none. */
   readonly encoder: Pick<OpenEncoderOptions, 'precision' | 'device' | 'shareWeights' | 'workers'> & {
     readonly overrides: ModelOverrides;
   };
@@ -40,7 +32,6 @@ export interface TriedModelOptions {
   readonly signal: AbortSignal;
 }
 
-/** Time between two looks at a lock. */
 const WAIT_MS = 200;
 
 /**
@@ -53,7 +44,7 @@ const WAIT_MS = 200;
 export async function openTriedModel(
   nameOrFolder: string,
   { work, encoder: settings, onImport, onWait, signal }: TriedModelOptions,
-): Promise<TriedModel> {
+) {
   if (isServerUrl(nameOrFolder)) {
     throw usageError(`${nameOrFolder} is a URL; trawl triage tries a checkpoint or a model folder.`);
   }
@@ -81,6 +72,7 @@ export async function openTriedModel(
       await encoder.close();
       use?.release();
     },
+    /** Removes the folder into which a checkpoint was imported, unless another run has it open: then that run removes it. */
     removeImported: async () => {
       use?.release();
       if (imported !== undefined) await removeUnused(imported);
@@ -129,7 +121,6 @@ async function acquired(imported: string, mode: LockMode): Promise<FileLock | un
   }
 }
 
-/** Removes an imported model that no run uses. */
 async function removeUnused(imported: string): Promise<void> {
   const lock = await acquired(imported, 'exclusive');
   if (lock === undefined) return;
@@ -152,22 +143,25 @@ function lockOf(imported: string): string {
   return `${imported}.use.lock`;
 }
 
-/** Whether a folder has weights to import and is no model folder yet. */
+/** Whether a folder has weights to import and is not a model folder yet. */
 function isCheckpoint(folder: string): boolean {
   const weights = ['model.safetensors', 'model.safetensors.index.json', '0_Transformer/model.safetensors'];
   return !existsSync(join(folder, TRAWL_MODEL_FILE)) && weights.some((name) => existsSync(join(folder, name)));
 }
 
-/** A hash of the settings of an import and of the files that it reads. */
+/**
+ * A hash of the settings of an import and of the files that it reads.
+ *
+ * @throws TrawlError MODEL_INVALID for a folder that is not a checkpoint.
+ */
 async function checkpointHash(folder: string, settings: string, signal: AbortSignal): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const paths = entries
-    .filter((entry) => !entry.isDirectory())
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
-    .sort();
+  const listed = entries.flatMap((entry) => {
+    const path = relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/');
+    return entry.isDirectory() ? [] : [{ path, bytes: 0, hash: { algorithm: 'sha256', value: '' } as const }];
+  });
+  const paths = checkpointFiles(listed).map(({ path }) => path);
   const hash = createHash('sha256').update(settings);
-  const listed = paths.map((path) => ({ path, bytes: 0, hash: { algorithm: 'sha256', value: '' } as const }));
-  for (const { path } of checkpointFiles(listed))
-    hash.update(`${path} ${await sha256OfFile(join(folder, path), signal)}\n`);
+  for (const path of paths.sort()) hash.update(`${path} ${await sha256OfFile(join(folder, path), signal)}\n`);
   return hash.digest('hex').slice(0, 16);
 }

@@ -1,8 +1,8 @@
 import cliProgress from 'cli-progress';
 import type { DownloadProgress } from '../../../indexer/hub/download-repository.ts';
 import { formatBytes, formatDuration } from '../../../src/base/format.ts';
+import { percent, stepLog } from './displays.ts';
 
-/** Interval between two lines of a log. */
 const LOG_EVERY_MS = 10_000;
 
 export interface ModelProgress {
@@ -23,8 +23,7 @@ export function modelProgress({ silent }: { silent: boolean }): ModelProgress {
 function terminalBars(): ModelProgress {
   const bars = new Map<string, cliProgress.SingleBar>();
   let multi: cliProgress.MultiBar | undefined;
-  let started = 0;
-  let startBytes = 0;
+  const totals = downloadTotals();
   const multiBar = (): cliProgress.MultiBar => {
     multi ??= new cliProgress.MultiBar(
       { format: '{name} [{bar}] {percentage}% {facts}', stream: process.stderr, hideCursor: true, barsize: 24 },
@@ -42,14 +41,10 @@ function terminalBars(): ModelProgress {
   };
   return {
     download(progress) {
-      if (started === 0) {
-        started = performance.now();
-        startBytes = progress.allBytes;
-      }
       const { path, bytes, totalBytes } = progress;
       // No bars for small files, which finish before a user could read them.
       if (totalBytes >= 1e6) show(path, bytes / totalBytes, `${formatBytes(bytes)}/${formatBytes(totalBytes)}`);
-      show('all files', share(progress), totals(progress, performance.now() - started, startBytes));
+      show('all files', share(progress), totals(progress));
     },
     step({ stage, done, total }) {
       show(stage, total > 0 ? done / total : 1, '');
@@ -67,37 +62,20 @@ function terminalBars(): ModelProgress {
 }
 
 function logLines(): ModelProgress {
-  let started = 0;
-  let startBytes = 0;
-  let nextLine = 0;
-  let stage = '';
-  const note = (text: string): void => void process.stderr.write(`${text}\n`);
+  const log = stepLog(LOG_EVERY_MS);
+  const totals = downloadTotals();
   return {
-    note,
+    note: (text) => void process.stderr.write(`${text}\n`),
     stop: () => undefined,
     download(progress) {
-      const now = performance.now();
-      if (started === 0) {
-        started = now;
-        startBytes = progress.allBytes;
-        nextLine = now + LOG_EVERY_MS;
-        note(`downloading ${progress.totalFiles} files, ${formatBytes(progress.allTotalBytes)}`);
-      } else if (now >= nextLine) {
-        nextLine = now + LOG_EVERY_MS;
-        note(`downloading ${(100 * share(progress)).toFixed(1)}% ${totals(progress, now - started, startBytes)}`);
-      }
+      log('downloading', (isFirst) => {
+        const facts = totals(progress);
+        if (!isFirst) return `downloading ${percent(share(progress))} ${facts}`;
+        return `downloading ${progress.totalFiles} files, ${formatBytes(progress.allTotalBytes)}`;
+      });
     },
-    step(progress) {
-      const now = performance.now();
-      if (progress.stage !== stage) {
-        stage = progress.stage;
-        nextLine = now + LOG_EVERY_MS;
-        note(stage);
-      } else if (now >= nextLine) {
-        nextLine = now + LOG_EVERY_MS;
-        note(`${stage} ${((100 * progress.done) / Math.max(1, progress.total)).toFixed(1)}%`);
-      }
-    },
+    step: ({ stage, done, total }) =>
+      log(stage, (isFirst) => (isFirst ? stage : `${stage} ${percent(done / Math.max(1, total))}`)),
   };
 }
 
@@ -105,14 +83,19 @@ function share({ allBytes, allTotalBytes }: DownloadProgress): number {
   return allTotalBytes > 0 ? allBytes / allTotalBytes : 1;
 }
 
-/** `startBytes`: bytes that an earlier run had downloaded. */
-function totals(progress: DownloadProgress, elapsedMs: number, startBytes: number): string {
-  const { allBytes, allTotalBytes, finishedFiles, totalFiles } = progress;
-  const done = `${formatBytes(allBytes)}/${formatBytes(allTotalBytes)}, ${finishedFiles}/${totalFiles} files`;
-  const perMs = (allBytes - startBytes) / elapsedMs;
-  if (elapsedMs < 500 || perMs <= 0) return done;
-  const left = allBytes < allTotalBytes ? `, ${formatDuration((allTotalBytes - allBytes) / perMs)} left` : '';
-  return `${done}, ${formatBytes(perMs * 1000)}/s${left}`;
+/** Says what is downloaded, how fast since the first call, and how long the rest will take. */
+function downloadTotals(): (progress: DownloadProgress) => string {
+  let first: { readonly ms: number; readonly bytes: number } | undefined;
+  return ({ allBytes, allTotalBytes, finishedFiles, totalFiles }) => {
+    // An earlier run may have downloaded some bytes.
+    first ??= { ms: performance.now(), bytes: allBytes };
+    const elapsedMs = performance.now() - first.ms;
+    const done = `${formatBytes(allBytes)}/${formatBytes(allTotalBytes)}, ${finishedFiles}/${totalFiles} files`;
+    const perMs = (allBytes - first.bytes) / elapsedMs;
+    if (elapsedMs < 500 || perMs <= 0) return done;
+    const left = allBytes < allTotalBytes ? `, ${formatDuration((allTotalBytes - allBytes) / perMs)} left` : '';
+    return `${done}, ${formatBytes(perMs * 1000)}/s${left}`;
+  };
 }
 
 function shortened(name: string): string {

@@ -1,9 +1,9 @@
-import cliProgress from 'cli-progress';
+import type { SingleBar } from 'cli-progress';
 import { formatCount, formatDuration } from '../../../src/base/format.ts';
 import type { ShownStep } from '../../../training/iteration/iteration-steps.ts';
 import type { TriageProgress } from '../../../training/triage/triage-model.ts';
+import { percent, startBar, stepLog } from './displays.ts';
 
-/** Interval between two lines of a log. */
 const LOG_EVERY_MS = 60_000;
 
 interface StepProgress {
@@ -15,13 +15,27 @@ interface StepProgress {
   readonly facts: string;
 }
 
-export type ShownSteps = ShownStep<StepProgress>;
+type ShownSteps = ShownStep<StepProgress>;
+export type ShowStep = ShownSteps['update'];
 
 /** Shows the progress of several steps on stderr: one bar on a terminal, a line per step and minute in a log. */
-export function stepProgress({ silent }: { silent: boolean }): ShownSteps {
+function stepProgress({ silent }: { silent: boolean }): ShownSteps {
   if (silent) return { update: () => undefined, stop: () => undefined };
   const left = timeLeft();
   return process.stderr.isTTY === true ? terminalBar(left) : logLines(left);
+}
+
+/** Runs work with its progress on stderr, but with `--quiet` or `--json`. The display ends before the result is printed. */
+export async function withProgress<T>(
+  { quiet, json }: { readonly quiet: boolean; readonly json: boolean },
+  work: (show: ShowStep) => Promise<T>,
+): Promise<T> {
+  const progress = stepProgress({ silent: quiet || json });
+  try {
+    return await work(progress.update);
+  } finally {
+    progress.stop();
+  }
 }
 
 /** Shows the progress of a trial of a model (`trawl triage`, `trawl iterate --triage`). */
@@ -41,19 +55,11 @@ export function triageProgress(settings: { silent: boolean }): ShownStep<TriageP
 type TimeLeft = (share: number) => string;
 
 function terminalBar(left: TimeLeft): ShownSteps {
-  let bar: cliProgress.SingleBar | undefined;
+  let bar: SingleBar | undefined;
   return {
     update({ step, share, facts }) {
-      if (bar === undefined) {
-        bar = new cliProgress.SingleBar(
-          { format: '[{bar}] {percentage}% {facts}', stream: process.stderr, hideCursor: true, barsize: 30 },
-          cliProgress.Presets.legacy,
-        );
-        bar.start(1000, 0, { facts: '' });
-      }
-      bar.update(Math.round(1000 * share), {
-        facts: [step, facts, left(share)].filter((part) => part !== '').join(', '),
-      });
+      bar ??= startBar();
+      bar.update(Math.round(1000 * share), { facts: joined(step, facts, left(share)) });
     },
     stop() {
       bar?.stop();
@@ -63,21 +69,16 @@ function terminalBar(left: TimeLeft): ShownSteps {
 }
 
 function logLines(left: TimeLeft): ShownSteps {
-  let last = '';
-  let nextLine = 0;
+  const log = stepLog(LOG_EVERY_MS);
   return {
-    update({ step, share, facts }) {
-      const now = performance.now();
-      if (step !== last) process.stderr.write(`${step}\n`);
-      else if (now >= nextLine) {
-        const percent = `${(100 * share).toFixed(1)}%`;
-        process.stderr.write(`${[percent, step, facts, left(share)].filter((part) => part !== '').join(', ')}\n`);
-      } else return;
-      last = step;
-      nextLine = now + LOG_EVERY_MS;
-    },
+    update: ({ step, share, facts }) =>
+      log(step, (isFirst) => (isFirst ? step : joined(percent(share), step, facts, left(share)))),
     stop: () => undefined,
   };
+}
+
+function joined(...parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join(', ');
 }
 
 /** Counts from the first update: what an earlier run has done, if this one resumes it, took none of the time. */

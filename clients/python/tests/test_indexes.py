@@ -47,12 +47,18 @@ WHOLE: dict[str, Any] = {
     "reranker": {"name": "cross", "maxTokens": 512, "sha256": "ghi"},
     "gpu": {"name": "NVIDIA A100", "cuda": "12.8", "bytes": 1234, "failed": False},
 }
-# Of a server that has none of the later fields.
+# Of words alone.
 PLAIN: dict[str, Any] = {
     "name": "words",
+    "default": False,
     "rows": 10,
+    "deletedRows": 0,
     "dimension": 0,
     "metric": None,
+    "modes": ["bm25"],
+    "bm25": {"fields": ["contents"], "analyser": "english", "k1": 0.9, "b": 0.4},
+    "columns": [],
+    "views": [],
     "generation": "g",
     "model": None,
     "reranker": {"name": "http://rerank:8000", "maxTokens": None},
@@ -105,12 +111,9 @@ class TestIndexes(unittest.TestCase):
                 view_sha256={"old": "abc"},
             ),
         )
-        self.assertEqual((plain.model, plain.bm25, plain.gpu, plain.deleted_rows), (None, None, None, 0))
+        self.assertEqual((plain.model, plain.gpu, plain.view_sha256), (None, None, {}))
+        self.assertEqual(plain.bm25, Bm25Info(("contents",), "english", 0.9, 0.4))
         self.assertEqual(plain.reranker, RerankerInfo("http://rerank:8000", None))
-
-    def test_a_server_without_groups_has_none(self) -> None:
-        with ScriptedServer((200, {}, {"indexes": [PLAIN]})) as server, TrawlClient(server.url) as client:
-            self.assertEqual(client.groups(), {})
 
     def test_every_field_that_the_server_describes_has_an_attribute(self) -> None:
         document = httpx.get(f"{URL}/docs/openapi.json").json()

@@ -127,7 +127,8 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
         body = {
             "index": {"name": "i", "generation": "g"},
             "results": [{"ok": False, "error": {"code": "ENCODING_FAILED", "message": "No."}}],
-            "timings": {"embedMs": 1, "searchMs": 2, "fetchMs": 3},
+            "timings": {"embedMs": 1, "searchMs": 2, "fetchMs": 3, "rerankMs": 0},
+            "mode": "dense",
         }
         with ScriptedServer((200, {}, body)) as server, TrawlClient(server.url + "/", api_key="k-1") as client:
             response = client.search([{"query": "q", "question": None}], exclude=[3, 2**53 + 1, "s"])

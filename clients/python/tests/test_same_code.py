@@ -14,7 +14,7 @@ DIFFERENCES = (
         '"""The client for asyncio. It equals `_client.py` line by line, with awaits."""',
         '"""The client for threads. `_async_client.py` equals it line by line, with awaits."""',
     ),
-    ("for any number of tasks of one event loop", "for any number of threads"),
+    ("for any number of tasks and event loops", "for any number of threads"),
     ("import asyncio\n", ""),
     ("asyncio.sleep", "time.sleep"),
     ("AsyncTrawlClient", "TrawlClient"),

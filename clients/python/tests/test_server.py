@@ -239,7 +239,7 @@ class TestClient(unittest.TestCase):
         self.assertEqual(len(query), index.dimension)
         product = sum(a * b for a, b in zip(query, passage, strict=True))
         self.assertEqual(struct.unpack("f", struct.pack("f", product))[0], hit.score)
-        self.assertEqual(self.client.embed([hit.text], kind="passage"), [passage])
+        self.assertEqual(self.client.embed([hit.text], input_type="passage"), [passage])
         self.assertEqual(self.client.embed([]), [])
 
     def test_embed_keeps_the_order_of_more_texts_than_one_request_takes(self) -> None:

@@ -185,7 +185,8 @@ class TestServers(unittest.TestCase):
         body = {
             "index": {"name": "i", "generation": "g"},
             "results": [],
-            "timings": {"embedMs": 1, "searchMs": 2, "fetchMs": 3},
+            "timings": {"embedMs": 1, "searchMs": 2, "fetchMs": 3, "rerankMs": 0},
+            "mode": "dense",
         }
         servers = self.servers((200, {}, body), (200, {}, body))
         urls = [server.url for server in servers]

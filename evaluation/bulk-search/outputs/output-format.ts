@@ -1,9 +1,8 @@
 import { usageError } from '../../../src/base/errors.ts';
-import { JsonlResults } from './jsonl-results.ts';
-import { NpyResults } from './npy-results.ts';
+import { npyResults } from './npy-results.ts';
 import { ParquetResults } from './parquet-results.ts';
 import type { OutputShape, ResultEncoder } from './result-encoder.ts';
-import { TrecResults } from './trec-results.ts';
+import { jsonlResults, trecResults } from './text-results.ts';
 
 export const OUTPUT_FORMATS = ['jsonl', 'trec', 'parquet', 'npy'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
@@ -15,11 +14,10 @@ const ENDINGS: Readonly<Record<string, OutputFormat>> = {
   '.run': 'trec',
 };
 
-/** The requested format, else that of the file name; other names than those of the list are JSON lines. */
+/** The requested format, else the format by the name of the file, else JSON lines. */
 export function outputFormatOf(path: string, requested: OutputFormat | undefined): OutputFormat {
   if (requested !== undefined) return requested;
-  const ending = Object.keys(ENDINGS).find((each) => path.toLowerCase().endsWith(each));
-  return ending === undefined ? 'jsonl' : ENDINGS[ending]!;
+  return Object.entries(ENDINGS).find(([ending]) => path.toLowerCase().endsWith(ending))?.[1] ?? 'jsonl';
 }
 
 /** @throws TrawlError USAGE if the format cannot hold the results. */
@@ -37,15 +35,15 @@ export function checkOutputFormat(
   }
 }
 
-/** @param state what `state()` of an encoder of the same output returned; undefined at the start. */
+/** @param state returned by `state()` of an earlier encoder of the same output; undefined at the start. */
 export function makeEncoder(format: OutputFormat, shape: OutputShape, state: unknown): ResultEncoder {
   switch (format) {
     case 'jsonl':
-      return new JsonlResults();
+      return jsonlResults();
     case 'trec':
-      return new TrecResults(shape.tag);
+      return trecResults(shape.tag);
     case 'npy':
-      return new NpyResults(shape);
+      return npyResults(shape);
     case 'parquet':
       return new ParquetResults(shape, state);
   }

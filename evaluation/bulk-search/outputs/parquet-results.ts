@@ -65,7 +65,7 @@ export class ParquetResults implements ResultEncoder {
         rows: hits.map(rowOfHit),
         ids,
         scores: hits.map(({ score }) => score),
-        ...(this.#shape.isGroup ? { indexes: hits.map(({ source }) => source!.index) } : {}),
+        ...(this.#shape.isGroup && { indexes: hits.map(({ source }) => source!.index) }),
       });
       this.#pendingHits += hits.length;
     }

@@ -12,7 +12,6 @@ export interface FoundQuery {
   readonly error?: TrawlError;
 }
 
-/** What an encoder knows of the whole output. */
 export interface OutputShape {
   readonly queries: number;
   readonly k: number;

@@ -1,10 +1,9 @@
-import { TrawlError } from '../../../src/base/errors.ts';
-import type { EnginePrecision } from '../../../src/encoder/model/engine-weights.ts';
+import { invalidConfig } from '../../../src/encoder/model/json-file.ts';
+import type { EnginePrecision } from '../../../src/engine/native/encoder-functions.ts';
 import { bytesPart, denseParts, floatsPart, type NativePart, normPart } from '../native-weights.ts';
 import type { Activation } from '../parts/feed-forward.ts';
 import type { Dense } from '../weight-finder.ts';
-import type { BertConfig } from './bert-config.ts';
-import type { BertWeights } from './bert-weights.ts';
+import type { BertConfig, BertWeights } from './bert-weights.ts';
 
 /** Sizes that the native encoder divides into groups of float32 values. */
 const LANES = 16;
@@ -28,14 +27,14 @@ export function bertNativeWeights(
   precision: EnginePrecision,
 ): readonly NativePart[] {
   const refusal = bertNativeRefusal(config);
-  if (refusal !== null) throw new TrawlError('CONFIG_INVALID', `${precision} ${refusal}. Ask for float32 or int8.`);
+  if (refusal !== undefined) throw invalidConfig(`${precision} ${refusal}. Ask for float32 or int8.`);
   const dense = (...of: readonly Dense[]) => denseParts(of, precision);
   const { words, positions, tokenTypes, embeddingNorm, layers } = weights;
   return [
     bytesPart(header(config, precision)),
     floatsPart([words]),
     floatsPart([positions]),
-    ...(tokenTypes === null ? [] : [floatsPart([tokenTypes])]),
+    ...(tokenTypes === undefined ? [] : [floatsPart([tokenTypes])]),
     normPart(embeddingNorm),
     ...layers.flatMap((layer) => [
       ...dense(layer.query, layer.key, layer.value),
@@ -48,8 +47,8 @@ export function bertNativeWeights(
   ];
 }
 
-/** Why the engine does not compute this shape; null if it does. The bounds are those of `check` in native/src/encoder/bert_file.cpp. */
-export function bertNativeRefusal(config: BertConfig): string | null {
+/** Why the engine does not compute this shape; undefined if it does. `check` in native/src/encoder/bert_file.cpp has the same bounds. */
+export function bertNativeRefusal(config: BertConfig): string | undefined {
   const { hiddenSize, heads, intermediateSize, activation } = config;
   const headSize = hiddenSize / heads;
   if ([hiddenSize, headSize, intermediateSize].some((size) => size % LANES !== 0)) {
@@ -69,11 +68,8 @@ export function bertNativeRefusal(config: BertConfig): string | null {
   ] as const) {
     if (value < least || value > most) return `takes a ${name} of ${least} to ${most}, not ${value}`;
   }
-  if (ACTIVATION_NUMBERS[activation] === undefined) {
-    const known = Object.keys(ACTIVATION_NUMBERS).join(', ');
-    return `takes the activations ${known}, not ${activation}`;
-  }
-  return null;
+  if (ACTIVATION_NUMBERS[activation] !== undefined) return undefined;
+  return `takes the activations ${Object.keys(ACTIVATION_NUMBERS).join(', ')}, not ${activation}`;
 }
 
 function header(config: BertConfig, precision: EnginePrecision): Uint8Array {

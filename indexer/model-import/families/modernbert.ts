@@ -1,65 +1,18 @@
 import type { Precision } from '../../../src/encoder/identity/model-identity.ts';
 import type { JsonObject } from '../../../src/encoder/model/json-file.ts';
-import type { CheckpointWeights, Weight } from '../checkpoint-weights.ts';
+import type { CheckpointWeights } from '../checkpoint-weights.ts';
 import { ConfigReader } from '../config-reader.ts';
 import type { DenseModule } from '../dense-modules.ts';
 import type { EncoderFamily } from '../encoder-family.ts';
-import { partsOf } from '../fused-weights.ts';
+import { splitDense } from '../fused-weights.ts';
 import { GraphArithmetic } from '../graph-arithmetic.ts';
 import { OnnxGraph } from '../onnx-graph.ts';
 import { attention, windowBias } from '../parts/attention.ts';
-import { ACTIVATIONS, type Activation, activated, gatedFeedForward } from '../parts/feed-forward.ts';
-import { BATCH, idsInput, maskInput, tokenOutput } from '../parts/inputs.ts';
+import { ACTIVATIONS, activated, gatedFeedForward } from '../parts/feed-forward.ts';
+import { BATCH, firstToken, idsInput, maskInput, meanOfTokens, tokenOutput } from '../parts/inputs-and-outputs.ts';
 import { layerNorm, sum } from '../parts/norms.ts';
-import { firstToken, meanOfTokens } from '../parts/pooled.ts';
-import { inverseFrequencies, type RotaryTables, rotaryBase, rotaryTables, rotated } from '../parts/rotary.ts';
-import { checkLayers, type Dense, type LayerNorm, prefixOf, WeightFinder } from '../weight-finder.ts';
-
-/** Dimensions of a ModernBERT encoder. */
-interface ModernBertConfig {
-  readonly vocabularySize: number;
-  readonly hiddenSize: number;
-  readonly heads: number;
-  readonly intermediateSize: number;
-  readonly epsilon: number;
-  readonly activation: Activation;
-  /** For each layer, whether a token sees only those at most `reach` positions away. */
-  readonly isLocal: readonly boolean[];
-  readonly reach: number;
-  readonly globalBase: number;
-  readonly localBase: number;
-  readonly attentionBias: boolean;
-  readonly feedForwardBias: boolean;
-  readonly normBias: boolean;
-}
-
-interface ModernBertLayer {
-  /** Null in the first layer, whose input is normalised already. */
-  readonly attentionNorm: LayerNorm | null;
-  readonly projections: readonly Dense[];
-  readonly output: Dense;
-  readonly feedForwardNorm: LayerNorm;
-  /** The part that goes through the activation. */
-  readonly gate: Dense;
-  readonly up: Dense;
-  readonly down: Dense;
-}
-
-interface ModernBertWeights {
-  readonly words: Weight;
-  readonly embeddingNorm: LayerNorm;
-  readonly layers: readonly ModernBertLayer[];
-  readonly norm: LayerNorm;
-}
-
-/** logits = projection(norm(activation(dense(pooled)))). */
-interface ModernBertHead {
-  readonly pooling: 'cls' | 'mean';
-  readonly activation: Activation;
-  readonly dense: Dense;
-  readonly norm: LayerNorm;
-  readonly projection: Dense;
-}
+import { inverseFrequencies, rotaryBase, rotaryTables, rotated } from '../parts/rotary.ts';
+import { checkLayers, type LayerNorm, prefixOf, WeightFinder } from '../weight-finder.ts';
 
 /** ModernBERT: rotary positions of two bases, every few layers global attention, the others within a window. */
 export const MODERNBERT_FAMILY: EncoderFamily = {
@@ -71,9 +24,6 @@ export const MODERNBERT_FAMILY: EncoderFamily = {
     return {
       modelType: 'modernbert',
       vocabularySize: config.vocabularySize,
-      generatesText: false,
-      overflowsFloat16: false,
-      endToken: null,
       encoder: (weights) => {
         const found = findWeights(weights, config);
         return (precision, modules) => modernBertGraph(config, found, precision, modules);
@@ -90,7 +40,9 @@ export const MODERNBERT_FAMILY: EncoderFamily = {
   },
 };
 
-function parseConfig(read: ConfigReader, raw: JsonObject): ModernBertConfig {
+type ModernBertConfig = ReturnType<typeof parseConfig>;
+
+function parseConfig(read: ConfigReader, raw: JsonObject) {
   const hiddenSize = read.count('hidden_size', 1);
   const heads = read.count('num_attention_heads', 1);
   if (hiddenSize % (2 * heads) !== 0) {
@@ -104,6 +56,7 @@ function parseConfig(read: ConfigReader, raw: JsonObject): ModernBertConfig {
     intermediateSize: read.count('intermediate_size', 1),
     epsilon: read.epsilon('norm_eps', 1e-5),
     activation: read.choice('hidden_activation', ACTIVATIONS, 'gelu'),
+    /** For each layer, whether a token sees only those at most `reach` positions away. */
     isLocal: localLayers(read, raw, layers),
     reach: Math.floor(read.count('local_attention', 2, 128) / 2),
     globalBase: rotaryBase(read, { part: 'full_attention', key: 'global_rope_theta', otherwise: 160_000 }),
@@ -133,19 +86,23 @@ function localLayers(read: ConfigReader, raw: JsonObject, layers: number): reado
 const WORDS = 'embeddings.tok_embeddings.weight';
 const PREFIXES = ['', 'model.'];
 
-function findWeights(weights: CheckpointWeights, config: ModernBertConfig): ModernBertWeights {
+type ModernBertWeights = ReturnType<typeof findWeights>;
+
+function findWeights(weights: CheckpointWeights, config: ModernBertConfig) {
   const prefix = prefixOf(weights, WORDS, PREFIXES);
   checkLayers(weights, `${prefix}layers.`, config.isLocal.length, 'num_hidden_layers');
   const find = new WeightFinder(weights, prefix);
   const { hiddenSize: hidden, intermediateSize: inner, attentionBias, feedForwardBias, normBias } = config;
   const norm = (name: string) => find.normWithBias(normBias, name, hidden);
-  const layer = (name: string, isFirst: boolean): ModernBertLayer => {
+  const layer = (name: string, isFirst: boolean) => {
     const projections = find.denseOrMatrix(attentionBias, `${name}.attn.Wqkv`, 3 * hidden, hidden);
     const inputs = find.denseOrMatrix(feedForwardBias, `${name}.mlp.Wi`, 2 * inner, hidden);
-    const [gate, up] = partsOf(inputs, [inner, inner]);
+    // The gate goes through the activation.
+    const [gate, up] = splitDense(inputs, [inner, inner]);
     return {
-      attentionNorm: isFirst ? null : norm(`${name}.attn_norm`),
-      projections: partsOf(projections, [hidden, hidden, hidden]),
+      /** Undefined in the first layer, whose input is normalised already. */
+      attentionNorm: isFirst ? undefined : norm(`${name}.attn_norm`),
+      projections: splitDense(projections, [hidden, hidden, hidden]),
       output: find.denseOrMatrix(attentionBias, `${name}.attn.Wo`, hidden, hidden),
       feedForwardNorm: norm(`${name}.mlp_norm`),
       gate: gate!,
@@ -161,8 +118,10 @@ function findWeights(weights: CheckpointWeights, config: ModernBertConfig): Mode
   };
 }
 
-function findHead(weights: CheckpointWeights, config: ModernBertConfig, read: ConfigReader): ModernBertHead {
-  const { hiddenSize: hidden, normBias } = config;
+/** logits = projection(norm(activation(dense(pooled)))). */
+type ModernBertHead = ReturnType<typeof findHead>;
+
+function findHead(weights: CheckpointWeights, { hiddenSize: hidden, normBias }: ModernBertConfig, read: ConfigReader) {
   const find = new WeightFinder(weights, '');
   const labels = weights.get('classifier.weight')?.shape[0] ?? 1;
   return {
@@ -180,64 +139,41 @@ function modernBertGraph(
   precision: Precision,
   end: ModernBertHead | readonly DenseModule[],
 ): OnnxGraph {
+  const { heads, hiddenSize, epsilon, activation } = config;
   const graph = new OnnxGraph('modernbert');
   const arithmetic = new GraphArithmetic(graph, precision, 'per-token');
+  const norm = (name: string, input: string, weight: LayerNorm): string =>
+    layerNorm(arithmetic, name, input, weight, epsilon);
   const ids = idsInput(arithmetic);
   const mask = maskInput(arithmetic);
-  const size = config.hiddenSize / config.heads;
-  const tables = (base: number) => rotaryTables(arithmetic, ids, inverseFrequencies(base, size));
+  const tables = (base: number) => rotaryTables(arithmetic, ids, inverseFrequencies(base, hiddenSize / heads));
   const all = { rotary: tables(config.globalBase), scoreBias: '' };
   const near = config.isLocal.includes(true)
     ? { rotary: tables(config.localBase), scoreBias: windowBias(arithmetic, ids, config.reach) }
     : all;
-  const words = arithmetic.lookUp('words', weights.words, ids);
-  let hidden = layerNorm(arithmetic, 'embeddings.norm', words, weights.embeddingNorm, config.epsilon);
+  let hidden = norm('embeddings.norm', arithmetic.lookUp('words', weights.words, ids), weights.embeddingNorm);
   for (const [i, layer] of weights.layers.entries()) {
-    const view = { mask, ...(config.isLocal[i] === true ? near : all) };
-    hidden = encoderLayer(arithmetic, `layer.${i}`, layer, hidden, config, view);
+    const name = `layer.${i}`;
+    const { rotary, scoreBias } = config.isLocal[i] === true ? near : all;
+    const { attentionNorm } = layer;
+    const normed = attentionNorm === undefined ? hidden : norm(`${name}.attention_norm`, hidden, attentionNorm);
+    const [query, key, value] = arithmetic.denses(`${name}.attention`, normed, layer.projections);
+    const turned = [query!, key!].map((part) => rotated(arithmetic, part, rotary));
+    const context = attention(arithmetic, [...turned, value!], { heads, mask, scoreBias });
+    const middle = sum(arithmetic, [hidden, arithmetic.dense(`${name}.attention_output`, context, layer.output)]);
+    const inner = norm(`${name}.feed_forward_norm`, middle, layer.feedForwardNorm);
+    const output = gatedFeedForward(arithmetic, `${name}.feed_forward`, inner, layer, activation);
+    hidden = sum(arithmetic, [middle, output]);
   }
-  hidden = layerNorm(arithmetic, 'norm', hidden, weights.norm, config.epsilon);
-  if ('projection' in end) scoreOutput(arithmetic, hidden, mask, end, config.epsilon);
-  else tokenOutput(arithmetic, hidden, config.hiddenSize, end);
+  hidden = norm('norm', hidden, weights.norm);
+  if (!('projection' in end)) {
+    tokenOutput(arithmetic, hidden, hiddenSize, end);
+    return graph;
+  }
+  const pooled = end.pooling === 'cls' ? firstToken(arithmetic, hidden) : meanOfTokens(arithmetic, hidden, mask);
+  const value = arithmetic.smallDense('head.dense', pooled, end.dense);
+  const features = norm('head.norm', activated(arithmetic, { value, bias: '' }, end.activation), end.norm);
+  const logits = arithmetic.smallDense('classifier', features, end.projection);
+  arithmetic.output('logits', logits, [BATCH, end.projection.weight.shape[0]!]);
   return graph;
-}
-
-function encoderLayer(
-  arithmetic: GraphArithmetic,
-  name: string,
-  layer: ModernBertLayer,
-  input: string,
-  { heads, epsilon, activation }: ModernBertConfig,
-  { mask, rotary, scoreBias }: { readonly mask: string; readonly rotary: RotaryTables; readonly scoreBias: string },
-): string {
-  const normed =
-    layer.attentionNorm === null
-      ? input
-      : layerNorm(arithmetic, `${name}.attention_norm`, input, layer.attentionNorm, epsilon);
-  const [query, key, value] = arithmetic.denses(`${name}.attention`, normed, layer.projections);
-  const turned = [query!, key!].map((part) => rotated(arithmetic, part, rotary));
-  const context = attention(arithmetic, [...turned, value!], { heads, mask, scoreBias });
-  const middle = sum(arithmetic, [input, arithmetic.dense(`${name}.attention_output`, context, layer.output)]);
-  const inner = layerNorm(arithmetic, `${name}.feed_forward_norm`, middle, layer.feedForwardNorm, epsilon);
-  return sum(arithmetic, [middle, gatedFeedForward(arithmetic, `${name}.feed_forward`, inner, layer, activation)]);
-}
-
-function scoreOutput(
-  arithmetic: GraphArithmetic,
-  hidden: string,
-  mask: string,
-  { pooling, activation, dense, norm, projection }: ModernBertHead,
-  epsilon: number,
-): void {
-  const pooled = pooling === 'cls' ? firstToken(arithmetic, hidden) : meanOfTokens(arithmetic, hidden, mask);
-  const value = arithmetic.smallDense('head.dense', pooled, dense);
-  const features = layerNorm(
-    arithmetic,
-    'head.norm',
-    activated(arithmetic, { value, bias: '' }, activation),
-    norm,
-    epsilon,
-  );
-  const logits = arithmetic.smallDense('classifier', features, projection);
-  arithmetic.output('logits', logits, [BATCH, projection.weight.shape[0]!]);
 }

@@ -9,50 +9,10 @@ import { GraphArithmetic } from '../graph-arithmetic.ts';
 import { OnnxGraph } from '../onnx-graph.ts';
 import { attention, repeatedHeads } from '../parts/attention.ts';
 import { gatedFeedForward } from '../parts/feed-forward.ts';
-import { idsInput, tokenOutput, tokenScores } from '../parts/inputs.ts';
+import { idsInput, tokenOutput, tokenScores } from '../parts/inputs-and-outputs.ts';
 import { rmsNorm, sum } from '../parts/norms.ts';
-import { inverseFrequencies, type RotaryTables, rotaryBase, rotaryTables, rotated } from '../parts/rotary.ts';
+import { inverseFrequencies, rotaryBase, rotaryTables, rotated } from '../parts/rotary.ts';
 import { checkLayers, type Dense, prefixOf, WeightFinder } from '../weight-finder.ts';
-
-/** Dimensions of a Qwen3 decoder. */
-interface Qwen3Config {
-  readonly vocabularySize: number;
-  readonly hiddenSize: number;
-  readonly layers: number;
-  readonly heads: number;
-  /** Heads of keys and values; each serves heads / keyHeads heads of queries. */
-  readonly keyHeads: number;
-  /** Values of a head; need not be hiddenSize / heads. */
-  readonly headSize: number;
-  readonly intermediateSize: number;
-  readonly epsilon: number;
-  readonly rotaryBase: number;
-  /** Whether query, key, value and output projections have a bias. */
-  readonly hasBias: boolean;
-  /** Whether the word table is the language model's head; null if the config does not say it. */
-  readonly isTied: boolean | null;
-}
-
-interface Qwen3Layer {
-  readonly inputNorm: Weight;
-  readonly query: Dense;
-  readonly key: Dense;
-  readonly value: Dense;
-  readonly output: Dense;
-  /** Norms of each head's query and key. */
-  readonly queryNorm: Weight;
-  readonly keyNorm: Weight;
-  readonly feedForwardNorm: Weight;
-  readonly gate: Dense;
-  readonly up: Dense;
-  readonly down: Dense;
-}
-
-interface Qwen3Weights {
-  readonly words: Weight;
-  readonly layers: readonly Qwen3Layer[];
-  readonly norm: Weight;
-}
 
 /**
  * Qwen3-Embedding: a decoder whose last token's vector is the text's. Input: `input_ids` alone, because no token sees those after
@@ -67,7 +27,6 @@ export const QWEN3_FAMILY: EncoderFamily = {
       modelType: 'qwen3',
       vocabularySize: config.vocabularySize,
       generatesText: true,
-      overflowsFloat16: false,
       // Not the eos_token of the config, which ends a turn of a chat.
       endToken: '<|endoftext|>',
       encoder: (weights) => {
@@ -77,16 +36,15 @@ export const QWEN3_FAMILY: EncoderFamily = {
       crossEncoder: (weights, answers) => {
         const found = findWeights(weights, config);
         const head = findHead(weights, config, found.words, answers);
-        return {
-          labels: head.weight.shape[0]!,
-          graph: (precision) => qwen3Graph(config, found, precision, head),
-        };
+        return { labels: head.weight.shape[0]!, graph: (precision) => qwen3Graph(config, found, precision, head) };
       },
     };
   },
 };
 
-function parseConfig(raw: JsonObject, path: string): Qwen3Config {
+type Qwen3Config = ReturnType<typeof parseConfig>;
+
+function parseConfig(raw: JsonObject, path: string) {
   const read = new ConfigReader(raw, path);
   read.require('use_sliding_window', false);
   read.require('hidden_act', 'silu');
@@ -102,26 +60,32 @@ function parseConfig(raw: JsonObject, path: string): Qwen3Config {
     hiddenSize: read.count('hidden_size', 1),
     layers: read.count('num_hidden_layers', 1),
     heads,
+    /** Heads of keys and values; each serves heads / keyHeads heads of queries. */
     keyHeads,
+    /** Values of a head; need not be hiddenSize / heads. */
     headSize,
     intermediateSize: read.count('intermediate_size', 1),
     epsilon: read.epsilon('rms_norm_eps', 1e-6),
     rotaryBase: rotaryBase(read, { otherwise: 10_000 }),
+    /** Whether query, key, value and output projections have a bias. */
     hasBias: read.flag('attention_bias', false),
-    isTied: read.value('tie_word_embeddings') === undefined ? null : read.flag('tie_word_embeddings', false),
+    /** Whether the word table is the language model's head; undefined if the config does not say it. */
+    isTied: read.value('tie_word_embeddings') === undefined ? undefined : read.flag('tie_word_embeddings', false),
   };
 }
 
 const WORDS = 'embed_tokens.weight';
 
-function findWeights(weights: CheckpointWeights, config: Qwen3Config): Qwen3Weights {
+type Qwen3Weights = ReturnType<typeof findWeights>;
+
+function findWeights(weights: CheckpointWeights, config: Qwen3Config) {
   const prefix = prefixOf(weights, WORDS, ['', 'model.']);
   checkLayers(weights, `${prefix}layers.`, config.layers, 'num_hidden_layers');
   const find = new WeightFinder(weights, prefix);
   const { hiddenSize: hidden, intermediateSize: inner, headSize, hasBias } = config;
   const queries = config.heads * headSize;
   const keys = config.keyHeads * headSize;
-  const layer = (name: string): Qwen3Layer => ({
+  const layer = (name: string) => ({
     inputNorm: find.weight(`${name}.input_layernorm.weight`, [hidden]),
     query: find.denseOrMatrix(hasBias, `${name}.self_attn.q_proj`, queries, hidden),
     key: find.denseOrMatrix(hasBias, `${name}.self_attn.k_proj`, keys, hidden),
@@ -144,84 +108,62 @@ function findWeights(weights: CheckpointWeights, config: Qwen3Config): Qwen3Weig
 const LANGUAGE_MODEL_HEAD = 'lm_head.weight';
 
 /**
- * What turns the last token's vector into the score: the head of a conversion to …ForSequenceClassification, or the difference of
- * the rows of two answers in the language model's head, which is the word table if the config ties
- * them, or says nothing and the checkpoint has no head.
+ * What turns the last token's vector into the score: the head of a conversion to …ForSequenceClassification, or the difference of the
+ * answers' rows in the language model's head. The word table is that head if the config ties them, or says nothing and the checkpoint
+ * has no head.
  */
 function findHead(
   weights: CheckpointWeights,
   { vocabularySize, hiddenSize, isTied }: Qwen3Config,
   words: Weight,
-  answers: AnswerIds | null,
+  answers: AnswerIds | undefined,
 ): Dense {
   const find = new WeightFinder(weights, '');
-  if (answers === null) {
-    const labels = weights.get('score.weight')?.shape[0] ?? 1;
-    return find.matrix('score', labels, hiddenSize);
-  }
+  if (answers === undefined) return find.matrix('score', weights.get('score.weight')?.shape[0] ?? 1, hiddenSize);
   const head =
     (isTied ?? !find.has(LANGUAGE_MODEL_HEAD)) ? words : find.weight(LANGUAGE_MODEL_HEAD, [vocabularySize, hiddenSize]);
-  return { weight: differenceOfRows(head, answers.yes, answers.no), bias: null };
+  return { weight: differenceOfRows(head, answers.yes, answers.no) };
 }
 
-/** With Dense modules the graph of an encoder, with a head that of a reranker. */
+/** With Dense modules the graph of an encoder, with a head the graph of a reranker. */
 function qwen3Graph(
   config: Qwen3Config,
   weights: Qwen3Weights,
   precision: Precision,
   ending: readonly DenseModule[] | Dense,
 ): OnnxGraph {
+  const { heads, keyHeads, headSize: size, epsilon, hiddenSize } = config;
   const graph = new OnnxGraph('qwen3');
   const arithmetic = new GraphArithmetic(graph, precision, 'per-token');
+  const norm = (name: string, input: string, weight: Weight): string =>
+    rmsNorm(arithmetic, name, input, weight, epsilon);
   const ids = idsInput(arithmetic);
-  const rotary = rotaryTables(arithmetic, ids, inverseFrequencies(config.rotaryBase, config.headSize));
+  const rotary = rotaryTables(arithmetic, ids, inverseFrequencies(config.rotaryBase, size));
+  /** The RMS norm of each head's vector, with the same weights for every head, turned by its position. */
+  const turned = (name: string, value: string, weight: Weight, count: number): string => {
+    const normed = norm(name, graph.node('Reshape', [value, graph.integers([0, 0, count, size])]), weight);
+    const joined = graph.node('Reshape', [normed, graph.integers([0, 0, count * size])]);
+    return rotated(arithmetic, joined, rotary);
+  };
+  const shared = { query: heads, shared: keyHeads, size };
   let hidden = arithmetic.lookUp('words', weights.words, ids);
   for (const [i, layer] of weights.layers.entries()) {
-    hidden = decoderLayer(arithmetic, `layer.${i}`, layer, hidden, { config, rotary });
-  }
-  const normed = rmsNorm(arithmetic, 'norm', hidden, weights.norm, config.epsilon);
-  if ('weight' in ending) tokenScores(arithmetic, normed, ending);
-  else tokenOutput(arithmetic, normed, config.hiddenSize, ending);
-  return graph;
-}
-
-function decoderLayer(
-  arithmetic: GraphArithmetic,
-  name: string,
-  layer: Qwen3Layer,
-  input: string,
-  { config, rotary }: { readonly config: Qwen3Config; readonly rotary: RotaryTables },
-): string {
-  const { heads, keyHeads, headSize: size, epsilon } = config;
-  const normed = rmsNorm(arithmetic, `${name}.input_norm`, input, layer.inputNorm, epsilon);
-  const [query, key, value] = arithmetic.denses(`${name}.attention`, normed, [layer.query, layer.key, layer.value]);
-  const turned = (part: string, values: string, norm: Weight, count: number) =>
-    rotated(arithmetic, headNorm(arithmetic, `${name}.${part}_norm`, values, norm, { count, size, epsilon }), rotary);
-  const shared = { query: heads, shared: keyHeads, size };
-  const context = attention(
-    arithmetic,
-    [
-      turned('query', query!, layer.queryNorm, heads),
-      repeatedHeads(arithmetic, turned('key', key!, layer.keyNorm, keyHeads), shared),
+    const name = `layer.${i}`;
+    const normed = norm(`${name}.input_norm`, hidden, layer.inputNorm);
+    const projections = [layer.query, layer.key, layer.value];
+    const [query, key, value] = arithmetic.denses(`${name}.attention`, normed, projections);
+    const values = [
+      turned(`${name}.query_norm`, query!, layer.queryNorm, heads),
+      repeatedHeads(arithmetic, turned(`${name}.key_norm`, key!, layer.keyNorm, keyHeads), shared),
       repeatedHeads(arithmetic, value!, shared),
-    ],
-    { heads, mask: '', isCausal: true },
-  );
-  const middle = sum(arithmetic, [input, arithmetic.dense(`${name}.attention_output`, context, layer.output)]);
-  const inner = rmsNorm(arithmetic, `${name}.feed_forward_norm`, middle, layer.feedForwardNorm, epsilon);
-  return sum(arithmetic, [middle, gatedFeedForward(arithmetic, `${name}.feed_forward`, inner, layer, 'silu')]);
-}
-
-/** RMS norm of each head's vector, with the same weights for every head: [batch, sequence, count × size]. */
-function headNorm(
-  arithmetic: GraphArithmetic,
-  name: string,
-  value: string,
-  weight: Weight,
-  { count, size, epsilon }: { readonly count: number; readonly size: number; readonly epsilon: number },
-): string {
-  const { graph } = arithmetic;
-  const apart = graph.node('Reshape', [value, graph.integers([0, 0, count, size])]);
-  const normed = rmsNorm(arithmetic, name, apart, weight, epsilon);
-  return graph.node('Reshape', [normed, graph.integers([0, 0, count * size])]);
+    ];
+    const context = attention(arithmetic, values, { heads, mask: '', isCausal: true });
+    const middle = sum(arithmetic, [hidden, arithmetic.dense(`${name}.attention_output`, context, layer.output)]);
+    const inner = norm(`${name}.feed_forward_norm`, middle, layer.feedForwardNorm);
+    hidden = sum(arithmetic, [middle, gatedFeedForward(arithmetic, `${name}.feed_forward`, inner, layer, 'silu')]);
+  }
+  const normed = norm('norm', hidden, weights.norm);
+  if ('weight' in ending) tokenScores(arithmetic, normed, ending);
+  else tokenOutput(arithmetic, normed, hiddenSize, ending);
+  return graph;
 }

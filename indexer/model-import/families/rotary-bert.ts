@@ -1,20 +1,19 @@
 import type { Precision } from '../../../src/encoder/identity/model-identity.ts';
 import type { JsonObject } from '../../../src/encoder/model/json-file.ts';
-import type { CheckpointWeights, Weight } from '../checkpoint-weights.ts';
+import type { CheckpointWeights } from '../checkpoint-weights.ts';
 import { ConfigReader } from '../config-reader.ts';
 import type { DenseModule } from '../dense-modules.ts';
 import type { EncoderFamily } from '../encoder-family.ts';
-import { partsOf } from '../fused-weights.ts';
+import { splitDense } from '../fused-weights.ts';
 import { GraphArithmetic } from '../graph-arithmetic.ts';
 import { OnnxGraph } from '../onnx-graph.ts';
 import { attention } from '../parts/attention.ts';
 import { ACTIVATIONS, type Activation, gatedFeedForward } from '../parts/feed-forward.ts';
-import { idsInput, maskInput, tokenOutput, typesInput } from '../parts/inputs.ts';
+import { idsInput, maskInput, tokenOutput, typesInput } from '../parts/inputs-and-outputs.ts';
 import { layerNorm, sum } from '../parts/norms.ts';
-import { inverseFrequencies, type RotaryTables, rotaryBase, rotaryTables, rotated } from '../parts/rotary.ts';
-import { checkLayers, type Dense, type LayerNorm, prefixOf, WeightFinder } from '../weight-finder.ts';
+import { inverseFrequencies, rotaryBase, rotaryTables, rotated } from '../parts/rotary.ts';
+import { checkLayers, type LayerNorm, prefixOf, WeightFinder } from '../weight-finder.ts';
 
-/** Dimensions of a BERT with rotary positions and gated feed-forward layers. */
 interface RotaryBertConfig {
   readonly modelType: string;
   readonly vocabularySize: number;
@@ -31,23 +30,6 @@ interface RotaryBertConfig {
   readonly downBias: boolean;
 }
 
-interface RotaryBertLayer {
-  readonly projections: readonly Dense[];
-  readonly output: Dense;
-  readonly attentionNorm: LayerNorm;
-  readonly gate: Dense;
-  readonly up: Dense;
-  readonly down: Dense;
-  readonly outputNorm: LayerNorm;
-}
-
-interface RotaryBertWeights {
-  readonly words: Weight;
-  readonly tokenTypes: Weight | null;
-  readonly embeddingNorm: LayerNorm;
-  readonly layers: readonly RotaryBertLayer[];
-}
-
 /** nomic-embed-text and gte-v1.5: BERT's layers, with rotary positions and gated feed-forward layers. */
 export const ROTARY_BERT_FAMILY: EncoderFamily = {
   modelTypes: ['nomic_bert', 'new', 'gte'],
@@ -58,14 +40,10 @@ export const ROTARY_BERT_FAMILY: EncoderFamily = {
     return {
       modelType: config.modelType,
       vocabularySize: config.vocabularySize,
-      generatesText: false,
-      overflowsFloat16: false,
-      endToken: null,
       encoder: (weights) => {
         const found = findWeights(weights, config);
         return (precision, modules) => rotaryBertGraph(config, found, precision, modules);
       },
-      crossEncoder: null,
     };
   },
 };
@@ -91,10 +69,7 @@ function nomicConfig(read: ConfigReader): RotaryBertConfig {
     layers: either('num_hidden_layers', 'n_layer', 1),
     heads,
     intermediateSize: either('intermediate_size', 'n_inner', 1, 4 * hiddenSize),
-    epsilon:
-      read.value('layer_norm_eps') === undefined
-        ? read.epsilon('layer_norm_epsilon', 1e-12)
-        : read.epsilon('layer_norm_eps', 1e-12),
+    epsilon: read.epsilon(read.value('layer_norm_eps') === undefined ? 'layer_norm_epsilon' : 'layer_norm_eps', 1e-12),
     activation: 'silu',
     frequencies: inverseFrequencies(
       rotaryBase(read, { key: 'rotary_emb_base', otherwise: 1000 }),
@@ -193,7 +168,9 @@ const LAYOUTS: readonly Names[] = [
   },
 ];
 
-function findWeights(weights: CheckpointWeights, config: RotaryBertConfig): RotaryBertWeights {
+type RotaryBertWeights = ReturnType<typeof findWeights>;
+
+function findWeights(weights: CheckpointWeights, config: RotaryBertConfig) {
   const prefix = prefixOf(weights, WORDS, PREFIXES);
   const names =
     LAYOUTS.find(({ layers }) => weights.names.some((name) => name.startsWith(prefix + layers))) ??
@@ -204,24 +181,27 @@ function findWeights(weights: CheckpointWeights, config: RotaryBertConfig): Rota
   return {
     words: find.weight(WORDS, [config.vocabularySize, hidden]),
     tokenTypes:
-      tokenTypeRows === 0 ? null : find.weight('embeddings.token_type_embeddings.weight', [tokenTypeRows, hidden]),
+      tokenTypeRows === 0 ? undefined : find.weight('embeddings.token_type_embeddings.weight', [tokenTypeRows, hidden]),
     embeddingNorm: find.layerNorm(names.embeddingNorm, hidden),
     layers: Array.from({ length: config.layers }, (_, i) => findLayer(find, `${names.layers}${i}.`, names, config)),
   };
 }
 
-function findLayer(find: WeightFinder, layer: string, names: Names, config: RotaryBertConfig): RotaryBertLayer {
+function findLayer(find: WeightFinder, layer: string, names: Names, config: RotaryBertConfig) {
   const { hiddenSize: hidden, intermediateSize: inner, attentionBias, downBias } = config;
   const { projections, gateUp } = names;
-  const fused = typeof gateUp === 'string' ? find.matrix(layer + gateUp, 2 * inner, hidden) : null;
   const [gate, up] =
-    fused === null
-      ? (gateUp as readonly string[]).map((name) => find.matrix(layer + name, inner, hidden))
-      : partsOf(fused, [inner, inner]).reverse();
+    typeof gateUp === 'string'
+      ? splitDense(find.matrix(layer + gateUp, 2 * inner, hidden), [inner, inner]).reverse()
+      : gateUp.map((name) => find.matrix(layer + name, inner, hidden));
   return {
     projections:
       typeof projections === 'string'
-        ? partsOf(find.denseOrMatrix(attentionBias, layer + projections, 3 * hidden, hidden), [hidden, hidden, hidden])
+        ? splitDense(find.denseOrMatrix(attentionBias, layer + projections, 3 * hidden, hidden), [
+            hidden,
+            hidden,
+            hidden,
+          ])
         : projections.map((name) => find.denseOrMatrix(attentionBias, layer + name, hidden, hidden)),
     output: find.denseOrMatrix(attentionBias, layer + names.attentionOutput, hidden, hidden),
     attentionNorm: find.layerNorm(layer + names.attentionNorm, hidden),
@@ -238,45 +218,34 @@ function rotaryBertGraph(
   precision: Precision,
   modules: readonly DenseModule[],
 ): OnnxGraph {
+  const { heads, hiddenSize, epsilon, activation } = config;
   const graph = new OnnxGraph(config.modelType);
   const arithmetic = new GraphArithmetic(graph, precision, 'per-token');
+  const sumNorm = (name: string, parts: readonly string[], norm: LayerNorm): string =>
+    layerNorm(arithmetic, name, sum(arithmetic, parts), norm, epsilon);
   const ids = idsInput(arithmetic);
   const mask = maskInput(arithmetic);
   const rotary = rotaryTables(arithmetic, ids, config.frequencies);
-  const parts = [arithmetic.lookUp('words', weights.words, ids)];
-  if (weights.tokenTypes !== null) {
+  const words = arithmetic.lookUp('words', weights.words, ids);
+  let hidden: string;
+  if (weights.tokenTypes === undefined) {
+    hidden = layerNorm(arithmetic, 'embeddings.norm', words, weights.embeddingNorm, epsilon);
+  } else {
     const table = arithmetic.stored('token_types', weights.tokenTypes);
     // A single row is added to every token.
-    parts.push(config.tokenTypeRows === 1 ? table : graph.node('Gather', [table, typesInput(arithmetic)]));
+    const types = config.tokenTypeRows === 1 ? table : graph.node('Gather', [table, typesInput(arithmetic)]);
+    hidden = sumNorm('embeddings.norm', [words, types], weights.embeddingNorm);
   }
-  const words = parts.length === 1 ? parts[0]! : sum(arithmetic, parts);
-  let hidden = layerNorm(arithmetic, 'embeddings.norm', words, weights.embeddingNorm, config.epsilon);
   for (const [i, layer] of weights.layers.entries()) {
-    hidden = encoderLayer(arithmetic, `layer.${i}`, layer, hidden, config, { mask, rotary });
+    const name = `layer.${i}`;
+    const [query, key, value] = arithmetic.denses(`${name}.attention`, hidden, layer.projections);
+    const turned = [query!, key!].map((part) => rotated(arithmetic, part, rotary));
+    const context = attention(arithmetic, [...turned, value!], { heads, mask });
+    const attended = arithmetic.dense(`${name}.attention_output`, context, layer.output);
+    const middle = sumNorm(`${name}.attention_norm`, [attended, hidden], layer.attentionNorm);
+    const output = gatedFeedForward(arithmetic, `${name}.feed_forward`, middle, layer, activation);
+    hidden = sumNorm(`${name}.output_norm`, [output, middle], layer.outputNorm);
   }
-  tokenOutput(arithmetic, hidden, config.hiddenSize, modules);
+  tokenOutput(arithmetic, hidden, hiddenSize, modules);
   return graph;
-}
-
-function encoderLayer(
-  arithmetic: GraphArithmetic,
-  name: string,
-  layer: RotaryBertLayer,
-  input: string,
-  { heads, epsilon, activation }: RotaryBertConfig,
-  { mask, rotary }: { readonly mask: string; readonly rotary: RotaryTables },
-): string {
-  const [query, key, value] = arithmetic.denses(`${name}.attention`, input, layer.projections);
-  const turned = [query!, key!].map((part) => rotated(arithmetic, part, rotary));
-  const context = attention(arithmetic, [...turned, value!], { heads, mask });
-  const attended = arithmetic.dense(`${name}.attention_output`, context, layer.output);
-  const middle = layerNorm(
-    arithmetic,
-    `${name}.attention_norm`,
-    sum(arithmetic, [attended, input]),
-    layer.attentionNorm,
-    epsilon,
-  );
-  const output = gatedFeedForward(arithmetic, `${name}.feed_forward`, middle, layer, activation);
-  return layerNorm(arithmetic, `${name}.output_norm`, sum(arithmetic, [output, middle]), layer.outputNorm, epsilon);
 }

@@ -7,49 +7,10 @@ import { GraphArithmetic } from '../graph-arithmetic.ts';
 import { OnnxGraph } from '../onnx-graph.ts';
 import { attention } from '../parts/attention.ts';
 import { type Activation, activated, gatedFeedForward } from '../parts/feed-forward.ts';
-import { idsInput, maskInput, tokenOutput } from '../parts/inputs.ts';
+import { idsInput, maskInput, tokenOutput } from '../parts/inputs-and-outputs.ts';
 import { rmsNorm, sum } from '../parts/norms.ts';
-import { positionsOf } from '../parts/rotary.ts';
-import { checkLayers, type Dense, prefixOf, WeightFinder } from '../weight-finder.ts';
-
-/** Dimensions of a T5 encoder. */
-interface T5Config {
-  readonly vocabularySize: number;
-  readonly hiddenSize: number;
-  readonly layers: number;
-  readonly heads: number;
-  /** Values of a head; need not be hiddenSize / heads. */
-  readonly headSize: number;
-  readonly intermediateSize: number;
-  readonly epsilon: number;
-  readonly activation: Activation;
-  readonly isGated: boolean;
-  /** Distances between tokens fall into this many buckets, half for each direction. */
-  readonly buckets: number;
-  /** Distances from this on fall into the last bucket. */
-  readonly maxDistance: number;
-}
-
-interface T5Layer {
-  readonly attentionNorm: Weight;
-  readonly query: Dense;
-  readonly key: Dense;
-  readonly value: Dense;
-  readonly output: Dense;
-  readonly feedForwardNorm: Weight;
-  /** Null if the feed-forward layer is not gated. */
-  readonly gate: Dense | null;
-  readonly up: Dense;
-  readonly down: Dense;
-}
-
-interface T5Weights {
-  readonly words: Weight;
-  /** Bias of the scores by bucket: [buckets, heads]. */
-  readonly distances: Weight;
-  readonly layers: readonly T5Layer[];
-  readonly norm: Weight;
-}
+import { tokenPositions } from '../parts/rotary.ts';
+import { checkLayers, prefixOf, WeightFinder } from '../weight-finder.ts';
 
 const FEED_FORWARDS: Readonly<Record<string, { readonly activation: Activation; readonly isGated: boolean }>> = {
   relu: { activation: 'relu', isGated: false },
@@ -68,17 +29,17 @@ export const T5_FAMILY: EncoderFamily = {
       vocabularySize: config.vocabularySize,
       generatesText: true,
       overflowsFloat16: true,
-      endToken: null,
       encoder: (weights) => {
         const found = findWeights(weights, config);
         return (precision, modules) => t5Graph(config, found, precision, modules);
       },
-      crossEncoder: null,
     };
   },
 };
 
-function parseConfig(read: ConfigReader): T5Config {
+type T5Config = ReturnType<typeof parseConfig>;
+
+function parseConfig(read: ConfigReader) {
   const heads = read.count('num_heads', 1);
   const buckets = read.count('relative_attention_num_buckets', 4, 32);
   if (buckets % 4 !== 0) throw read.refused(`relative_attention_num_buckets ${buckets} is not a multiple of 4`);
@@ -87,24 +48,27 @@ function parseConfig(read: ConfigReader): T5Config {
     hiddenSize: read.count('d_model', 1),
     layers: read.count('num_layers', 1),
     heads,
+    /** Values of a head; need not be hiddenSize / heads. */
     headSize: read.count('d_kv', 1),
     intermediateSize: read.count('d_ff', 1),
     epsilon: read.epsilon('layer_norm_epsilon', 1e-6),
     ...read.choice('feed_forward_proj', FEED_FORWARDS, 'relu'),
+    /** Distances between tokens fall into this many buckets, half for each direction. */
     buckets,
+    /** Distances from this on fall into the last bucket. */
     maxDistance: read.count('relative_attention_max_distance', buckets, 128),
   };
 }
 
 const DISTANCES = 'block.0.layer.0.SelfAttention.relative_attention_bias.weight';
 
-function findWeights(weights: CheckpointWeights, config: T5Config): T5Weights {
+function findWeights(weights: CheckpointWeights, config: T5Config) {
   const prefix = prefixOf(weights, DISTANCES, ['encoder.']);
   checkLayers(weights, `${prefix}block.`, config.layers, 'num_layers');
   const find = new WeightFinder(weights, prefix);
-  const { hiddenSize: hidden, intermediateSize: inner } = config;
+  const { hiddenSize: hidden, intermediateSize: inner, vocabularySize, isGated } = config;
   const width = config.heads * config.headSize;
-  const layer = (name: string): T5Layer => {
+  const layer = (name: string) => {
     const attentionPart = (part: string) => `${name}.layer.0.SelfAttention.${part}`;
     const feedForward = (part: string) => `${name}.layer.1.DenseReluDense.${part}`;
     return {
@@ -114,15 +78,17 @@ function findWeights(weights: CheckpointWeights, config: T5Config): T5Weights {
       value: find.matrix(attentionPart('v'), width, hidden),
       output: find.matrix(attentionPart('o'), hidden, width),
       feedForwardNorm: find.weight(`${name}.layer.1.layer_norm.weight`, [hidden]),
-      gate: config.isGated ? find.matrix(feedForward('wi_0'), inner, hidden) : null,
-      up: find.matrix(feedForward(config.isGated ? 'wi_1' : 'wi'), inner, hidden),
+      gate: isGated ? find.matrix(feedForward('wi_0'), inner, hidden) : undefined,
+      up: find.matrix(feedForward(isGated ? 'wi_1' : 'wi'), inner, hidden),
       down: find.matrix(feedForward('wo'), hidden, inner),
     };
   };
   const shared = new WeightFinder(weights, prefix.replace(/encoder\.$/, ''));
-  const words = shared.has('shared.weight') ? shared : find;
   return {
-    words: words.weight(words === shared ? 'shared.weight' : 'embed_tokens.weight', [config.vocabularySize, hidden]),
+    words: shared.has('shared.weight')
+      ? shared.weight('shared.weight', [vocabularySize, hidden])
+      : find.weight('embed_tokens.weight', [vocabularySize, hidden]),
+    /** Bias of the scores by bucket: [buckets, heads]. */
     distances: find.weight(DISTANCES, [config.buckets, config.heads]),
     layers: Array.from({ length: config.layers }, (_, i) => layer(`block.${i}`)),
     norm: find.weight('final_layer_norm.weight', [hidden]),
@@ -131,21 +97,35 @@ function findWeights(weights: CheckpointWeights, config: T5Config): T5Weights {
 
 function t5Graph(
   config: T5Config,
-  weights: T5Weights,
+  weights: ReturnType<typeof findWeights>,
   precision: Precision,
   modules: readonly DenseModule[],
 ): OnnxGraph {
+  const { heads, epsilon, activation, hiddenSize } = config;
   const graph = new OnnxGraph('t5');
   const arithmetic = new GraphArithmetic(graph, precision, 'per-token');
+  const norm = (name: string, input: string, weight: Weight): string =>
+    rmsNorm(arithmetic, name, input, weight, epsilon);
   const ids = idsInput(arithmetic);
   const mask = maskInput(arithmetic);
   const scoreBias = distanceBias(arithmetic, ids, weights.distances, config);
   let hidden = arithmetic.lookUp('words', weights.words, ids);
   for (const [i, layer] of weights.layers.entries()) {
-    hidden = encoderLayer(arithmetic, `layer.${i}`, layer, hidden, config, { mask, scoreBias });
+    const name = `layer.${i}`;
+    const { query, key, value, gate, up, down } = layer;
+    const normed = norm(`${name}.attention_norm`, hidden, layer.attentionNorm);
+    const values = arithmetic.denses(`${name}.attention`, normed, [query, key, value]);
+    const context = attention(arithmetic, values, { heads, mask, scoreBias, scale: 1 });
+    const middle = sum(arithmetic, [hidden, arithmetic.dense(`${name}.attention_output`, context, layer.output)]);
+    const inner = norm(`${name}.feed_forward_norm`, middle, layer.feedForwardNorm);
+    let output: string;
+    if (gate === undefined) {
+      const open = activated(arithmetic, arithmetic.product(`${name}.up`, inner, [up]), activation);
+      output = arithmetic.dense(`${name}.down`, open, down);
+    } else output = gatedFeedForward(arithmetic, `${name}.feed_forward`, inner, { gate, up, down }, activation);
+    hidden = sum(arithmetic, [middle, output]);
   }
-  const normed = rmsNorm(arithmetic, 'norm', hidden, weights.norm, config.epsilon);
-  tokenOutput(arithmetic, normed, config.hiddenSize, modules);
+  tokenOutput(arithmetic, norm('norm', hidden, weights.norm), hiddenSize, modules);
   return graph;
 }
 
@@ -153,7 +133,7 @@ function t5Graph(
 function distanceBias(arithmetic: GraphArithmetic, ids: string, table: Weight, config: T5Config): string {
   const { graph } = arithmetic;
   const { maxDistance: far } = config;
-  const positions = positionsOf(arithmetic, ids);
+  const positions = tokenPositions(arithmetic, ids);
   const [keys, queries] = [0, 1].map((axis) => graph.node('Unsqueeze', [positions, graph.integers([axis])]));
   const limits = [graph.integers([-far], []), graph.integers([far], [])];
   const distances = graph.node('Clip', [graph.node('Sub', [keys!, queries!]), ...limits]);
@@ -166,42 +146,14 @@ function distanceBias(arithmetic: GraphArithmetic, ids: string, table: Weight, c
   ]);
 }
 
-/**
- * The bucket of a distance, key minus query. Half of each direction's buckets hold one distance each, the others grow with the
- * logarithm up to the largest distance.
- */
+/** The bucket of a distance, key minus query: half of each direction's buckets hold one distance, others grow with its logarithm. */
 function bucketOf(distance: number, { buckets, maxDistance }: T5Config): number {
-  const ofDirection = buckets / 2;
-  const first = distance > 0 ? ofDirection : 0;
+  const perDirection = buckets / 2;
+  const first = distance > 0 ? perDirection : 0;
   const length = Math.abs(distance);
-  const exact = ofDirection / 2;
+  const exact = perDirection / 2;
   if (length < exact) return first + length;
   // The sum keeps a bucket that begins at a whole logarithm from beginning one later.
-  const step = Math.floor((Math.log(length / exact) / Math.log(maxDistance / exact)) * (ofDirection - exact) + 1e-9);
-  return first + Math.min(exact + step, ofDirection - 1);
-}
-
-function encoderLayer(
-  arithmetic: GraphArithmetic,
-  name: string,
-  layer: T5Layer,
-  input: string,
-  { heads, epsilon, activation }: T5Config,
-  { mask, scoreBias }: { readonly mask: string; readonly scoreBias: string },
-): string {
-  const normed = rmsNorm(arithmetic, `${name}.attention_norm`, input, layer.attentionNorm, epsilon);
-  const values = arithmetic.denses(`${name}.attention`, normed, [layer.query, layer.key, layer.value]);
-  const context = attention(arithmetic, values, { heads, mask, scoreBias, scale: 1 });
-  const middle = sum(arithmetic, [input, arithmetic.dense(`${name}.attention_output`, context, layer.output)]);
-  const inner = rmsNorm(arithmetic, `${name}.feed_forward_norm`, middle, layer.feedForwardNorm, epsilon);
-  const { gate, up, down } = layer;
-  const output =
-    gate === null
-      ? arithmetic.dense(
-          `${name}.down`,
-          activated(arithmetic, arithmetic.product(`${name}.up`, inner, [up]), activation),
-          down,
-        )
-      : gatedFeedForward(arithmetic, `${name}.feed_forward`, inner, { gate, up, down }, activation);
-  return sum(arithmetic, [middle, output]);
+  const step = Math.floor((Math.log(length / exact) / Math.log(maxDistance / exact)) * (perDirection - exact) + 1e-9);
+  return first + Math.min(exact + step, perDirection - 1);
 }

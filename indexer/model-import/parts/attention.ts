@@ -1,9 +1,8 @@
-import { ONNX_TYPES } from '../../../src/encoder/model/onnx-messages.ts';
+import type { OnnxAttribute } from '../../../src/encoder/model/onnx-messages.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { MICROSOFT } from '../onnx-graph.ts';
-import { positionsOf } from './rotary.ts';
+import { tokenPositions } from './rotary.ts';
 
-export interface AttentionOptions {
+interface AttentionOptions {
   readonly heads: number;
   /** Concatenated biases of query, key and value, still to be added; '' if there are none. */
   readonly bias?: string;
@@ -25,39 +24,32 @@ export function attention(
 ): string {
   const inputs = [...values, bias, mask, scoreBias];
   while (inputs.at(-1) === '') inputs.pop();
-  return graph.node('MultiHeadAttention', inputs, {
-    domain: MICROSOFT,
-    attributes: {
-      num_heads: heads,
-      ...(isCausal ? { unidirectional: 1 } : {}),
-      ...(scale === undefined ? {} : { scale: { float: scale } }),
-    },
-  });
+  const attributes: Record<string, OnnxAttribute> = { num_heads: heads };
+  if (isCausal) attributes.unidirectional = 1;
+  if (scale !== undefined) attributes.scale = { float: scale };
+  return graph.microsoft('MultiHeadAttention', inputs, attributes);
 }
 
 /** Repeats each key or value head for the query heads that share it: [batch, sequence, shared × size] to [batch, sequence, heads × size]. */
 export function repeatedHeads(
   { graph }: GraphArithmetic,
   value: string,
-  heads: { query: number; shared: number; size: number },
+  { query, shared, size }: { readonly query: number; readonly shared: number; readonly size: number },
 ): string {
-  const { query, shared, size } = heads;
   if (query === shared) return value;
   const apart = graph.node('Reshape', [value, graph.integers([0, 0, shared, 1, size])]);
   const copies = graph.node('Expand', [apart, graph.integers([1, 1, 1, query / shared, 1])]);
   return graph.node('Reshape', [copies, graph.integers([0, 0, query * size])]);
 }
 
-/** Hides the keys that are more than `reach` positions away: [1, 1, sequence, sequence], 0 or -10,000, of which the softmax is 0. */
+/** Hides the keys that are more than `reach` positions away: [1, 1, sequence, sequence], 0 or -10,000, whose softmax is 0. */
 export function windowBias(arithmetic: GraphArithmetic, ids: string, reach: number): string {
   const { graph } = arithmetic;
   // In float32, because a table of int64 would take twice the memory.
-  const positions = graph.node('Cast', [positionsOf(arithmetic, ids)], { attributes: { to: ONNX_TYPES.float32.code } });
+  const positions = graph.cast(tokenPositions(arithmetic, ids), 'float32');
   const [row, column] = [0, 1].map((axis) => graph.node('Unsqueeze', [positions, graph.integers([axis])]));
-  const isFar = graph.node('Greater', [
-    graph.node('Abs', [graph.node('Sub', [row!, column!])]),
-    graph.floats([reach], []),
-  ]);
+  const distances = graph.node('Abs', [graph.node('Sub', [row!, column!])]);
+  const isFar = graph.node('Greater', [distances, graph.floats([reach], [])]);
   const bias = graph.node('Where', [isFar, arithmetic.scalar(-10_000), arithmetic.scalar(0)]);
   return graph.node('Unsqueeze', [bias, graph.integers([0, 1])]);
 }

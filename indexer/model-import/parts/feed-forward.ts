@@ -1,5 +1,4 @@
 import type { GraphArithmetic, Product } from '../graph-arithmetic.ts';
-import { MICROSOFT } from '../onnx-graph.ts';
 import type { Dense } from '../weight-finder.ts';
 
 /** Activation of the feed-forward layers: exact GELU (erf), its tanh approximation, ReLU, or SiLU (x · sigmoid(x)). */
@@ -16,21 +15,21 @@ export const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 };
 
 /** activation(value + bias). */
-export function activated({ graph }: GraphArithmetic, { value, bias }: Product, activation: Activation): string {
-  const withBias = () => (bias === '' ? value : graph.node('Add', [value, bias]));
-  const operators: Readonly<Record<Activation, () => string>> = {
-    gelu: () =>
-      bias === ''
-        ? graph.node('Gelu', [value], { domain: MICROSOFT })
-        : graph.node('BiasGelu', [value, bias], { domain: MICROSOFT }),
-    'gelu-tanh': () => graph.node('FastGelu', bias === '' ? [value] : [value, bias], { domain: MICROSOFT }),
-    relu: () => graph.node('Relu', [withBias()]),
-    silu: () => {
-      const sum = withBias();
-      return graph.node('Mul', [sum, graph.node('Sigmoid', [sum])]);
-    },
-  };
-  return operators[activation]();
+export function activated(arithmetic: GraphArithmetic, product: Product, activation: Activation): string {
+  const { graph } = arithmetic;
+  const inputs = product.bias === '' ? [product.value] : [product.value, product.bias];
+  switch (activation) {
+    case 'gelu':
+      return graph.microsoft(inputs.length === 1 ? 'Gelu' : 'BiasGelu', inputs);
+    case 'gelu-tanh':
+      return graph.microsoft('FastGelu', inputs);
+    case 'relu':
+      return graph.node('Relu', [arithmetic.withBias(product)]);
+    case 'silu': {
+      const value = arithmetic.withBias(product);
+      return graph.node('Mul', [value, graph.node('Sigmoid', [value])]);
+    }
+  }
 }
 
 /** down(activation(gate(x)) × up(x)). */

@@ -1,12 +1,8 @@
-import { ONNX_TYPES } from '../../../src/encoder/model/onnx-messages.ts';
 import type { Weight } from '../checkpoint-weights.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
 import type { LayerNorm } from '../weight-finder.ts';
 
-/**
- * The sum of values of the same shape. Sum instead of Add, because onnxruntime fuses Add and a norm into one operator, which is
- * slow on CPUs.
- */
+/** The sum of values of one shape. Not Add: onnxruntime fuses Add and a norm into one operator, which is slow on CPUs. */
 export function sum({ graph }: GraphArithmetic, values: readonly string[]): string {
   return graph.node('Sum', values);
 }
@@ -20,14 +16,11 @@ export function layerNorm(
   epsilon: number,
 ): string {
   const scale = arithmetic.stored(`${name}.scale`, weight);
-  const inputs = bias === null ? [input, scale] : [input, scale, arithmetic.stored(`${name}.bias`, bias)];
+  const inputs = bias === undefined ? [input, scale] : [input, scale, arithmetic.stored(`${name}.bias`, bias)];
   return arithmetic.graph.node('LayerNormalization', inputs, { attributes: { axis: -1, epsilon: { float: epsilon } } });
 }
 
-/**
- * x / √(mean of x² + epsilon) × weight over the last axis, in float32 in every precision: squares exceed float16. onnxruntime
- * replaces these operators by one.
- */
+/** x / √(mean of x² + epsilon) × weight over the last axis, always in float32, because squares exceed float16. onnxruntime fuses it. */
 export function rmsNorm(
   arithmetic: GraphArithmetic,
   name: string,
@@ -36,8 +29,7 @@ export function rmsNorm(
   epsilon: number,
 ): string {
   const { graph, type } = arithmetic;
-  const cast = (value: string, to: 'float32' | 'float16') =>
-    type === 'float32' ? value : graph.node('Cast', [value], { attributes: { to: ONNX_TYPES[to].code } });
+  const cast = (value: string, to: 'float32' | 'float16') => (type === 'float32' ? value : graph.cast(value, to));
   const wide = cast(input, 'float32');
   const squares = graph.node('Pow', [wide, graph.floats([2], [])]);
   const mean = graph.node('ReduceMean', [squares], { attributes: { axes: [-1], keepdims: 1 } });

@@ -1,7 +1,5 @@
-import { ONNX_TYPES } from '../../../src/encoder/model/onnx-messages.ts';
 import { type ConfigReader, OTHERWISE_SERVED } from '../config-reader.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { MICROSOFT } from '../onnx-graph.ts';
 
 /** Cosines and sines of the rotary angles, each [sequence, frequencies]. */
 export interface RotaryTables {
@@ -16,37 +14,28 @@ export function inverseFrequencies(base: number, size: number): readonly number[
   return Array.from({ length: size / 2 }, (_, i) => base ** ((-2 * i) / size));
 }
 
-/**
- * The angles of positions 0, 1, 2, … for the length of `ids` [batch, sequence]. They are computed in float32 as the graph runs,
- * as Transformers does: no table limits the length.
- */
+/** The angles of positions 0, 1, 2, … for the length of `ids` [batch, sequence], computed in float32 as the graph runs. */
 export function rotaryTables(arithmetic: GraphArithmetic, ids: string, frequencies: readonly number[]): RotaryTables {
   const { graph, type } = arithmetic;
-  const positions = graph.node('Cast', [positionsOf(arithmetic, ids)], {
-    attributes: { to: ONNX_TYPES.float32.code },
-  });
+  const positions = graph.cast(tokenPositions(arithmetic, ids), 'float32');
   const column = graph.node('Unsqueeze', [positions, graph.integers([1])]);
   const angles = graph.node('Mul', [column, graph.floats(frequencies, [1, frequencies.length])]);
   const table = (operator: string) => {
     const values = graph.node(operator, [angles]);
-    return type === 'float32' ? values : graph.node('Cast', [values], { attributes: { to: ONNX_TYPES.float16.code } });
+    return type === 'float32' ? values : graph.cast(values, type);
   };
   return { cosines: table('Cos'), sines: table('Sin'), start: graph.integers([0]) };
 }
 
 /** 0, 1, 2, … for the length of `ids`: int64 [sequence]. */
-export function positionsOf({ graph }: GraphArithmetic, ids: string): string {
-  const length = graph.node('Shape', [ids], { attributes: { start: 1, end: 2 } });
-  const scalar = graph.node('Squeeze', [length]);
-  return graph.node('Range', [graph.integers([0], []), scalar, graph.integers([1], [])]);
+export function tokenPositions({ graph }: GraphArithmetic, ids: string): string {
+  const length = graph.node('Squeeze', [graph.node('Shape', [ids], { attributes: { start: 1, end: 2 } })]);
+  return graph.node('Range', [graph.integers([0], []), length, graph.integers([1], [])]);
 }
 
-/**
- * Turns each head's vector by the angles of its position: value i with value i + size / 2. `value` and the result are
- * [batch, sequence, heads × size].
- */
+/** Turns value i of each head's vector with value i + size / 2 by its position's angles: [batch, sequence, heads × size]. */
 export function rotated({ graph }: GraphArithmetic, value: string, { cosines, sines, start }: RotaryTables): string {
-  return graph.node('RotaryEmbedding', [value, start, cosines, sines], { domain: MICROSOFT });
+  return graph.microsoft('RotaryEmbedding', [value, start, cosines, sines]);
 }
 
 /**

@@ -1,12 +1,13 @@
 import { decodeHTML } from 'entities';
-import { BULLET_MARKER, SECTION_MARKER, SectionMap, sectionOf } from '../kilt-markers.ts';
+import { BULLET_MARKER, SECTION_MARKER, SectionMap, sectionOf } from '../paragraphs.ts';
 import { isPythonSpace, joinWords, pythonStrip, splitWords } from '../python-text.ts';
 import type { SourceDocument } from '../source-document.ts';
-import { type RuleDefinition, type SplitPassage, type SplittingRule, titleAndText } from './splitting-rule.ts';
+import { type RuleDefinition, type SplitPassage, type SplittingRule, TITLE_AND_TEXT } from './splitting-rule.ts';
 
 const WORDS = 100;
 
 export const dpr = { names: ['dpr'], open: () => dprRule } satisfies RuleDefinition;
+export const wiki18 = { names: ['wiki-18'], open: () => wiki18Rule } satisfies RuleDefinition;
 
 /**
  * Splits as DPR's `psgs_w100.tsv` does, reconstructed from its authors' description and its rows: every 100 words of title
@@ -14,14 +15,13 @@ export const dpr = { names: ['dpr'], open: () => dprRule } satisfies RuleDefinit
  * titles that DrQA omits (disambiguation pages, lists, indexes, outlines). Decodes HTML entities. Omits KILT's headings and
  * list items, which WikiExtractor does not write either. Ids count from 1.
  */
-export const dprRule: SplittingRule = {
-  ids: 'string',
+const dprRule: SplittingRule = {
+  ...TITLE_AND_TEXT,
   firstId: 1,
-  tsv: 'dpr',
-  columns: titleAndText,
   split(document) {
-    if (document.title === null)
+    if (document.title === null) {
       return { ok: false, reason: 'the document has no title, which this rule puts before the text' };
+    }
     const title = decodeHTML(document.title).replace(/[\t\r\n]+/g, ' ');
     if (isOmitted(title)) return { ok: true, passages: [] };
     const { text, sections } = articleText(document, title);
@@ -36,12 +36,27 @@ export const dprRule: SplittingRule = {
         title,
         text: missing === 0 ? tail : `${tail} ${joinWords(words, 0, missing)}`,
         section: sections.at(words.starts[from]!),
-        ...(missing === 0 ? {} : { filled: missing }),
+        filled: missing,
       });
     }
     return { ok: true, passages };
   },
 };
+
+/**
+ * Splits as `dpr`, with rows as in `wiki-18.jsonl`, which keeps part of the CSV quoting of `psgs_w100.tsv`: quotes in the
+ * text are doubled, and a title with a space or a non-ASCII character is quoted. Ids count from 0.
+ */
+const wiki18Rule: SplittingRule = {
+  ...dprRule,
+  firstId: 0,
+  tsv: null,
+  columns: ({ title, text }) => ({ contents: `${titleField(title)}\n${text.replaceAll('"', '""')}` }),
+};
+
+function titleField(title: string): string {
+  return /^[!#-~]*$/.test(title) ? title : `"${title.replaceAll('"', '""')}"`;
+}
 
 function isOmitted(title: string): boolean {
   const lowerCase = title.toLowerCase();
@@ -52,7 +67,7 @@ function isOmitted(title: string): boolean {
   );
 }
 
-/** Title and text. Texts of WikiExtractor 2 and KILT already begin with the title, those of WikiExtractor 3 do not. */
+/** Title and text. Texts from WikiExtractor 2 and KILT already begin with the title, texts from WikiExtractor 3 do not. */
 function articleText(document: SourceDocument, title: string): { text: string; sections: SectionMap } {
   const headings: { at: number; name: string }[] = [];
   let body = '';

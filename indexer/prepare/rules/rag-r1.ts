@@ -1,4 +1,4 @@
-import { BULLET_MARKER, SECTION_MARKER, SectionMap, sectionOf } from '../kilt-markers.ts';
+import { BULLET_MARKER, SECTION_MARKER, SectionMap, sectionOf } from '../paragraphs.ts';
 import { joinWords, splitWords } from '../python-text.ts';
 import type { RuleDefinition, SplittingRule } from './splitting-rule.ts';
 

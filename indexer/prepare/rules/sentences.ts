@@ -4,7 +4,7 @@ import {
   overlaps,
   type RuleDefinition,
   type SplittingRule,
-  titleAndText,
+  TITLE_AND_TEXT,
   type WindowOptions,
   windows,
 } from './splitting-rule.ts';
@@ -23,10 +23,7 @@ export const sentences = {
 function sentencesRule({ size, overlap }: WindowOptions): SplittingRule {
   const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
   return {
-    ids: 'string',
-    firstId: 0,
-    tsv: 'dpr',
-    columns: titleAndText,
+    ...TITLE_AND_TEXT,
     split(document) {
       const sentences = paragraphsOf(document).flatMap(({ text, section }) =>
         Array.from(segmenter.segment(text), ({ segment }) => ({ text: onOneLine(segment), section })),

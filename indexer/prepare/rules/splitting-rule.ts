@@ -35,13 +35,11 @@ export interface SplittingRule {
  * A rule as the options name it. Its file exports one of these, and `open-rule.ts` lists it; option values and messages follow.
  */
 export interface RuleDefinition {
-  /** Its values of --rule. */
   readonly names: readonly string[];
   /** Passage size in words, sentences or tokens. Absent: the rule has one fixed size, and no overlap. */
   readonly defaultSize?: number;
   /** Whether consecutive passages can share something. */
   readonly overlaps?: boolean;
-  /** Whether the rule counts the tokens of a model. */
   readonly needsModel?: boolean;
   open(window: WindowOptions, model: string | undefined): SplittingRule | Promise<SplittingRule>;
 }
@@ -72,6 +70,10 @@ export function overlaps(found: readonly Window[]): number[] {
   return found.map(([from], i) => (i === 0 ? 0 : Math.max(0, found[i - 1]![1] - from)));
 }
 
-export function titleAndText({ title, text }: SplitPassage): Readonly<Record<string, string>> {
-  return { title, text };
-}
+/** The row format of the rules that reproduce no other project's rows. */
+export const TITLE_AND_TEXT = {
+  ids: 'string',
+  firstId: 0,
+  tsv: 'dpr',
+  columns: ({ title, text }) => ({ title, text }),
+} as const satisfies Partial<SplittingRule>;

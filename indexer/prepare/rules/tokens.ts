@@ -3,11 +3,11 @@ import type { Words } from '../python-text.ts';
 import {
   type RuleDefinition,
   type SplittingRule,
-  titleAndText,
+  TITLE_AND_TEXT,
   type Window,
   type WindowOptions,
 } from './splitting-rule.ts';
-import { wordPassages, wordsOf } from './words.ts';
+import { paragraphWords, wordPassages } from './words.ts';
 
 /** Words whose token count is cached. */
 const MAX_CACHED_WORDS = 200_000;
@@ -40,12 +40,9 @@ function tokensRule({ size, overlap }: WindowOptions, tokenizer: TextTokenizer):
     return count;
   };
   return {
-    ids: 'string',
-    firstId: 0,
-    tsv: 'dpr',
-    columns: titleAndText,
+    ...TITLE_AND_TEXT,
     split(document) {
-      const { words, sections } = wordsOf(document);
+      const { words, sections } = paragraphWords(document);
       const tokens = Array.from(words.starts, (start, at) => tokensOf(words.text.slice(start, words.ends[at])));
       return {
         ok: true,

@@ -1,5 +1,4 @@
-import { SectionMap } from '../kilt-markers.ts';
-import { paragraphsOf } from '../paragraphs.ts';
+import { paragraphsOf, SectionMap } from '../paragraphs.ts';
 import { joinWords, splitWords, type Words } from '../python-text.ts';
 import type { SourceDocument } from '../source-document.ts';
 import {
@@ -7,7 +6,7 @@ import {
   type RuleDefinition,
   type SplitPassage,
   type SplittingRule,
-  titleAndText,
+  TITLE_AND_TEXT,
   type Window,
   type WindowOptions,
   windows,
@@ -18,18 +17,14 @@ export const words = { names: ['words'], defaultSize: 100, overlaps: true, open:
 /** Splits into passages of `size` words; the last may be shorter. */
 function wordsRule({ size, overlap }: WindowOptions): SplittingRule {
   return {
-    ids: 'string',
-    firstId: 0,
-    tsv: 'dpr',
-    columns: titleAndText,
+    ...TITLE_AND_TEXT,
     split(document) {
-      const { words, sections } = wordsOf(document);
+      const { words, sections } = paragraphWords(document);
       return { ok: true, passages: wordPassages(document, words, sections, windows(words.count, size, overlap)) };
     },
   };
 }
 
-/** The passages of windows of words. */
 export function wordPassages(
   { title }: SourceDocument,
   words: Words,
@@ -46,7 +41,7 @@ export function wordPassages(
 }
 
 /** The words of all paragraphs, and the sections by offset in their text. */
-export function wordsOf(document: SourceDocument): { words: Words; sections: SectionMap } {
+export function paragraphWords(document: SourceDocument): { words: Words; sections: SectionMap } {
   const sections = new SectionMap();
   let text = '';
   for (const paragraph of paragraphsOf(document)) {

@@ -35,7 +35,7 @@ std::vector<IsaStatus> list_products(WeightType weights = WeightType::kBfloat16)
 // The products with that name; for an empty name, the first available ones. Throws kIsaUnavailable.
 const Products& select_products(const std::string& name = "");
 const ByteProducts& select_byte_products(const std::string& name = "");
-// Those in bfloat16, for attention, that fit these: the fastest that need no more than they do.
+// The products in bfloat16 for the attention beside `bytes`: the fastest that need no other instruction set.
 const Products& products_beside(const ByteProducts& bytes);
 
 // Weights in a file, mapped: all encoders of the machine share them. The file format is in src/encoder/bert_file.hpp.
@@ -52,7 +52,7 @@ class BertEncoder {
 
   const BertShape& shape() const;
   WeightType weights() const;
-  const char* isa() const;  // of the products with weights; of those with many tokens, where few have another
+  const char* isa() const;  // of the products with weights; for long texts, if short ones have another
   // Texts of equal length without padding. ids, types: texts x length; types may be null. hidden_f32: texts x length x hidden.
   // `threads` (at most 8, the calling one included) divide the columns of each product, the heads and the rows of the steps between;
   // the others sleep between runs. One run at a time. Throws kBadArgument for a length outside 1 to the positions of the model, and

@@ -55,8 +55,8 @@ struct CodesHeader {
   uint64_t sign_seed;
   uint64_t header_bytes;
   uint64_t block_bytes;
-  uint64_t reserved[4];       // zero
-  uint64_t checksum;          // of the header with this field zero, then of the mean
+  uint64_t reserved[4];  // zero
+  uint64_t checksum;     // of the header with this field zero, then of the mean
 };
 static_assert(sizeof(CodesHeader) == 96, "part of the file format");
 
@@ -71,9 +71,9 @@ struct CodesFooter {
   char magic[8];
   uint64_t rows;
   uint64_t blocks;
-  uint64_t checksum;          // of all other fields; in version 1, and in prefilters, of the three above
-  uint64_t identity;          // of these codes: a running checksum of the header's checksum, the tails of all blocks and `rows`
-  uint64_t rows_checksum;     // of the vectors: a running checksum of the checksums of each block's rows as float32
+  uint64_t checksum;       // of all other fields; in version 1, and in prefilters, of the three above
+  uint64_t identity;       // of these codes: a running checksum of the header's checksum, the tails of all blocks and `rows`
+  uint64_t rows_checksum;  // of the vectors: a running checksum of the checksums of each block's rows as float32
   uint64_t reserved[2];
 };
 static_assert(sizeof(CodesFooter) == 64, "part of the file format");
@@ -89,9 +89,9 @@ int64_t default_rows_per_block(int64_t dimension);  // 16 to 1,024 rows, about a
 
 // Pointers to one block inside the mapping.
 struct CodesBlock {
-  int64_t first_row;         // local row number of codes_i8[0]
-  int64_t rows;              // rows in use; the arrays have rows_per_block entries
-  const int8_t* codes_i8;    // [rows_per_block][D], 64-byte aligned
+  int64_t first_row;       // local row number of codes_i8[0]
+  int64_t rows;            // rows in use; the arrays have rows_per_block entries
+  const int8_t* codes_i8;  // [rows_per_block][D], 64-byte aligned
   const float* scale_f32;
   const float* residual_f32;
   const float* norm_f32;
@@ -109,8 +109,8 @@ enum class CodesAccess {
 // A finished file, mapped read-only. Immutable, so threads may share it; processes that map the same file share its pages.
 class CodesFile {
  public:
-  // Checks magic, version, all sizes and counts, and the checksum of the header. verify_codes() checks those of the blocks,
-  // because it reads the whole file anyway. Throws kBadFile with the reason, kReadFailed.
+  // Checks magic, version, all sizes and counts, and the checksum of the header. verify_codes(), which reads the whole file, checks the
+  // checksums of the blocks. Throws kBadFile with the reason, kReadFailed.
   static std::shared_ptr<const CodesFile> open(const std::string& path, CodesAccess access = CodesAccess::kWhole);
 
   Metric metric() const { return metric_; }

@@ -66,7 +66,7 @@ struct FilterBound {
 struct RowPredicate {
   enum class Type { kAnd, kOr, kNot, kExists, kIn, kRange };
   Type type = Type::kAnd;
-  std::vector<RowPredicate> tests;       // kAnd, kOr; kNot has one
+  std::vector<RowPredicate> tests;  // kAnd, kOr; kNot has one
   size_t column = 0;                // kExists, kIn, kRange
   std::vector<FilterValue> values;  // kIn
   FilterBound least, most;          // kRange

@@ -8,15 +8,14 @@
 namespace trawl {
 
 enum class ErrorCode {
-  kBadArgument,     // an invalid shape, option or combination
-  kNotFinite,       // NaN or infinity in a row or a query; `item` and `column` say where
-  kScoreOverflow,   // a score of the result does not fit float32; `item` is the query
-  kBadFile,         // a file is truncated, corrupt, of another version, or does not belong to its shard
-  kReadFailed,      // the operating system refused to open, map or read `path`; `os_error` says why
-  kWriteFailed,     // the operating system refused to create, write or sync `path`; `os_error` says why
-  kIsaUnavailable,  // the requested instruction set is unknown, or this machine lacks it
-  kNoThreads,       // the operating system refused to start a thread
-  kCancelled,       // the caller's cancel flag was set
+  kBadArgument,        // an invalid shape, option or combination
+  kNotFinite,          // NaN or infinity in a row or a query; `item` and `column` say where
+  kBadFile,            // a file is truncated, corrupt, of another version, or does not belong to its shard
+  kReadFailed,         // the operating system refused to open, map or read `path`; `os_error` says why
+  kWriteFailed,        // the operating system refused to create, write or sync `path`; `os_error` says why
+  kIsaUnavailable,     // the requested instruction set is unknown, or this machine lacks it
+  kNoThreads,          // the operating system refused to start a thread
+  kCancelled,          // the caller's cancel flag was set
   kDeviceUnavailable,  // the GPU or its driver cannot be used, or failed
 };
 

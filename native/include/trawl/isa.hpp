@@ -9,7 +9,7 @@ struct Kernels;       // src/dense/kernels/kernels.hpp
 struct KernelChoice;  // src/dense/kernels/kernel_choice.hpp
 
 struct IsaStatus {
-  std::string name;    // "serial", "avx2", "avx512-vnni", "amx", "neon"
+  std::string name;  // "serial", "avx2", "avx512-vnni", "amx", "neon"
   bool available;
   std::string reason;  // what was found, or what is missing
 };
@@ -28,7 +28,7 @@ const KernelChoice& choose_kernels(const std::string& name = "");
 
 // Such a choice in words. Numbers of queries from which on `many` scans codes, and prefilters; -1: never.
 struct ChosenIsas {
-  std::string few, many;
+  std::string small_batch, large_batch;
   int64_t codes_from, prefilters_from;
 };
 ChosenIsas chosen_isas(const std::string& name = "");

@@ -66,10 +66,10 @@ struct LexicalOptions {
   int64_t k = 10;
   float k1 = 0.9f;
   float b = 0.4f;
-  bool factor_k1_plus_1 = false;              // multiply scores by k1 + 1, as Elasticsearch does
-  const uint64_t* filter_bits = nullptr;      // bit (row & 63) of word (row >> 6), per global row; null: all rows
+  bool factor_k1_plus_1 = false;          // multiply scores by k1 + 1, as Elasticsearch does
+  const uint64_t* filter_bits = nullptr;  // bit (row & 63) of word (row >> 6), per global row; null: all rows
   const std::atomic<bool>* cancel = nullptr;
-  bool prune = true;                          // false: score every posting (for tests and for counting matches)
+  bool prune = true;  // false: score every posting (for tests and for counting matches)
 };
 
 struct LexicalStats {
@@ -88,8 +88,8 @@ struct LexicalResult {
 
 // The k best rows of each query among the rows that contain at least one of its terms. The answer to a query has the same bits for
 // any batch, threads, shards and pruning. Throws kBadArgument (k, k1, b, boosts), kBadFile, kCancelled.
-LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfWords>& queries,
-                             const LexicalOptions& options, ThreadPool& pool);
+LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfWords>& queries, const LexicalOptions& options,
+                             ThreadPool& pool);
 
 // A term of a query that a row has.
 struct ExplainedTerm {

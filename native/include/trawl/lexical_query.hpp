@@ -1,4 +1,4 @@
-// Composed BM25 queries over one or more fields. Scores equal those of Lucene 9.12 bit for bit. Lucene 10.1 rewrites nested
+// Composed BM25 queries over one or more fields. Scores have the same bits as in Lucene 9.12. Lucene 10.1 rewrites nested
 // bools further, which changes the last bit of a few scores; this engine does not.
 #pragma once
 #include <cstdint>
@@ -52,7 +52,7 @@ struct QueryOptions : LexicalOptions {
   QueryOptions() = default;
   QueryOptions(const LexicalOptions& options) : LexicalOptions(options) {}
 
-  int64_t count = 0;  // counts the matching rows exactly up to this number; 0: does not count
+  int64_t count = 0;                                          // counts the matching rows exactly up to this number; 0: does not count
   float min_score = -std::numeric_limits<float>::infinity();  // rows with a lower score do not match
 };
 
@@ -63,7 +63,7 @@ inline constexpr int64_t kMaxQueryNodes = 1 << 18;  // most nodes of a tree; the
 // All fields must be indexes of the same rows; k1, b and the filter apply to all fields. The answer to a query has the same
 // bits for any batch, threads, shards and pruning. Throws kBadArgument (options, fields, trees), kBadFile, kCancelled.
 // LexicalResult::totals has the matching rows of each query: exact up to options.count, else options.count + 1.
-LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, const std::vector<Query>& queries,
-                             const QueryOptions& options, ThreadPool& pool);
+LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, const std::vector<Query>& queries, const QueryOptions& options,
+                             ThreadPool& pool);
 
 }  // namespace trawl::lexical

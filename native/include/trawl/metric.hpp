@@ -19,5 +19,7 @@ const char* metric_name(Metric metric);
 
 // Dimension limits: 127*127*131072 < 2^31 keeps every integer dot product inside int32.
 constexpr int64_t kMaxDimension = 131072;
+// Throws kBadArgument unless the dimension is in [1, kMaxDimension].
+void check_dimension(int64_t dimension);
 
 }  // namespace trawl

@@ -116,7 +116,7 @@ struct PrefilterResult {
 
 // Writes the prefilter of finished codes. The bytes depend only on the codes and the rows, not on threads or instruction set.
 // Throws kBadFile if the shapes differ, kBadArgument, kNotFinite, kCancelled, kWriteFailed; removes the unfinished file first.
-PrefilterResult make_prefilter(const std::string& path, const CodesFile& codes, const Rows& rows,
-                               const PrefilterOptions& options, ThreadPool& pool, const std::atomic<bool>* cancel = nullptr);
+PrefilterResult make_prefilter(const std::string& path, const CodesFile& codes, const Rows& rows, const PrefilterOptions& options,
+                               ThreadPool& pool, const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace trawl

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trawl/half.hpp"
+#include "trawl/f16.hpp"
 
 namespace trawl {
 
@@ -52,7 +52,7 @@ class Rows {
  private:
   friend class SequentialReading;
   struct MappedSegment {
-    int64_t first_byte;    // position of data[0] in the bytes of all rows
+    int64_t first_byte;  // position of data[0] in the bytes of all rows
     int64_t bytes;
     const uint8_t* data;
     std::shared_ptr<const MappedFile> file;

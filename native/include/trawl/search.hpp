@@ -28,44 +28,43 @@ struct PrefilterPolicy {
 class GpuCodes;  // gpu_codes.hpp
 
 struct SearchOptions {
-  int64_t k = 10;                              // >= 1; above the index's number of rows: all rows are returned
-  const uint64_t* filter_bits = nullptr;       // bit (row & 63) of word (row >> 6), per global row; null: all rows.
-                                               // Deleted rows are never returned.
-  const std::atomic<bool>* cancel = nullptr;   // any thread may set it to true: the search then throws kCancelled soon
-  const KernelChoice* kernels = nullptr;       // null: choose_kernels()
+  int64_t k = 10;                             // >= 1; above the index's number of rows: all rows are returned
+  const uint64_t* filter_bits = nullptr;      // bit (row & 63) of word (row >> 6), per global row; null: all rows.
+                                              // Deleted rows are never returned.
+  const std::atomic<bool>* cancel = nullptr;  // any thread may set it to true: the search then throws kCancelled soon
+  const KernelChoice* kernels = nullptr;      // null: choose_kernels()
   // At this many candidates (16 bytes each), a query drops those below the threshold or grows its buffer ...
   int64_t candidate_capacity = 1024;
   // ... and at this many it scores every exact row instead: slower, with the same answer.
-  int64_t candidate_limit = 0;                 // 0: 65,536, or 2k if that is more
+  int64_t candidate_limit = 0;  // 0: 65,536, or 2k if that is more
   // Queries that share one pass over the codes. More need fewer passes and more memory (at least 8*dimension bytes each).
   int64_t batch_queries = 512;
   PrefilterPolicy prefilter;
-  const GpuCodes* gpu = nullptr;               // of this index: the row test runs on its GPU, without prefilters; the answer is the same.
-                                               // If the GPU fails, searches with it run on the CPU from then on.
+  const GpuCodes* gpu = nullptr;  // of this index: the row test runs on its GPU, without prefilters; the answer is the same.
+                                  // If the GPU fails, searches with it run on the CPU from then on.
 };
 
 struct QueryStats {
-  int64_t survivors = 0;      // rows that the codes kept
-  int64_t refined = 0;        // rows that the prefilter deferred and whose codes were read later
-  int64_t rescored = 0;       // exact rows read and scored
+  int64_t survivors = 0;  // rows that the codes kept
+  int64_t refined = 0;    // rows that the prefilter deferred and whose codes were read later
+  int64_t rescored = 0;   // exact rows read and scored
   int64_t buffer_growths = 0;
-  bool full_scan = false;     // every exact row was scored: too many candidates, or no codes
+  bool full_scan = false;  // every exact row was scored: too many candidates, or no codes
 };
 
 struct SearchResult {
-  int64_t queries = 0, k = 0;       // k: places of each query, min(k, rows of the index)
-  std::vector<int64_t> counts;      // [queries] number of results: min(k, rows that pass the filter)
-  std::vector<int64_t> rows;        // [queries * k] global rows, nearest first; -1 past counts
-  std::vector<double> scores;       // [queries * k] LARGER IS NEARER (squared L2 negated); 0 past counts.
-                                    // Each fits float32: round it once for output.
+  int64_t queries = 0, k = 0;   // k: places of each query, min(k, rows of the index)
+  std::vector<int64_t> counts;  // [queries] number of results: min(k, rows that pass the filter)
+  std::vector<int64_t> rows;    // [queries * k] global rows, nearest first; -1 past counts
+  std::vector<double> scores;   // [queries * k] LARGER IS NEARER (squared L2 negated); 0 past counts.
+                                // Each fits float32: round it once for output.
   // [queries] the first hit whose score does not fit float32; the query then has no hits. -1: all fit.
   std::vector<int64_t> overflow_rows;
-  std::vector<QueryStats> stats;    // [queries]
+  std::vector<QueryStats> stats;  // [queries]
 };
 
 // queries: float32, row-major, query_count x index.dimension().
 // Throws kNotFinite (query and column), kBadArgument, kCancelled.
-SearchResult search(const Index& index, const float* queries_f32, int64_t query_count,
-                    const SearchOptions& options, ThreadPool& pool);
+SearchResult search(const Index& index, const float* queries_f32, int64_t query_count, const SearchOptions& options, ThreadPool& pool);
 
 }  // namespace trawl

@@ -2,8 +2,8 @@
 #pragma once
 #include "trawl/codes_file.hpp"
 #include "trawl/error.hpp"
+#include "trawl/f16.hpp"
 #include "trawl/gpu_codes.hpp"
-#include "trawl/half.hpp"
 #include "trawl/index.hpp"
 #include "trawl/isa.hpp"
 #include "trawl/metric.hpp"

@@ -1,4 +1,4 @@
-// The tile instructions of scan_amx.cpp and bytes_amx.cpp as macros, so that test/amx_emulation.hpp can replace them on machines without tiles.
+// The tile instructions of scan_amx.cpp and bytes_amx.cpp as macros: test/amx_emulation.hpp replaces them on machines without tiles.
 #pragma once
 #include <cstdint>
 #ifdef TRAWL_AMX_EMULATION
@@ -13,10 +13,10 @@
 #include <immintrin.h>
 #define TRAWL_AMX_TARGET __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl,fma")))
 // GCC believes that the instruction reads only the first eight bytes, so it must not know what happens to the rest.
-#define TRAWL_TILE_CONFIGURE(config)                     \
-  do {                                                   \
-    __asm__ volatile("" : : "r"(config) : "memory");     \
-    _tile_loadconfig(config);                            \
+#define TRAWL_TILE_CONFIGURE(config)                 \
+  do {                                               \
+    __asm__ volatile("" : : "r"(config) : "memory"); \
+    _tile_loadconfig(config);                        \
   } while (0)
 #define TRAWL_TILE_RELEASE() _tile_release()
 #define TRAWL_TILE_ZERO(tile) _tile_zero(tile)

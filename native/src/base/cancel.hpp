@@ -9,7 +9,7 @@ namespace trawl {
 // Throws kCancelled if the flag is set. Null: never throws.
 inline void check_cancelled(const std::atomic<bool>* cancel) {
   if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
-    throw Error(ErrorCode::kCancelled, "the search was cancelled");
+    throw Error(ErrorCode::kCancelled, "the call was cancelled");
   }
 }
 

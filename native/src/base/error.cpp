@@ -14,7 +14,6 @@ const char* error_code_name(ErrorCode code) {
   switch (code) {
     case ErrorCode::kBadArgument: return "BAD_ARGUMENT";
     case ErrorCode::kNotFinite: return "NOT_FINITE";
-    case ErrorCode::kScoreOverflow: return "SCORE_OVERFLOW";
     case ErrorCode::kBadFile: return "BAD_FILE";
     case ErrorCode::kReadFailed: return "READ_FAILED";
     case ErrorCode::kWriteFailed: return "WRITE_FAILED";

@@ -16,9 +16,7 @@ struct OpenFile {
   }
 };
 
-[[noreturn]] void fail(const std::string& path, const char* operation) {
-  throw Error(ErrorCode::kReadFailed, path, operation, errno);
-}
+[[noreturn]] void fail(const std::string& path, const char* operation) { throw Error(ErrorCode::kReadFailed, path, operation, errno); }
 
 int64_t open_regular(const std::string& path, OpenFile& opened) {
   opened.file = os::open_to_read(path);
@@ -35,9 +33,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int6
   OpenFile opened{os::kNoFile};
   const int64_t size = open_regular(path, opened);
   if (offset < 0 || offset > size || (bytes >= 0 && bytes > size - offset)) {
-    throw Error(ErrorCode::kBadFile, path + ": the file has " + std::to_string(size) + " bytes, but bytes " +
-                                         std::to_string(offset) + " to " + std::to_string(offset) + "+" +
-                                         std::to_string(bytes) + " are needed; the file is truncated or the wrong one");
+    throw Error(ErrorCode::kBadFile, path + ": the file has " + std::to_string(size) + " bytes, but bytes " + std::to_string(offset) +
+                                         " to " + std::to_string(offset) + "+" + std::to_string(bytes) +
+                                         " are needed; the file is truncated or the wrong one");
   }
   if (bytes < 0) bytes = size - offset;
 

@@ -42,8 +42,6 @@ void OutputFile::finish() {
   close();
 }
 
-void OutputFile::fail(const char* operation, int os_error) const {
-  throw Error(ErrorCode::kWriteFailed, path_, operation, os_error);
-}
+void OutputFile::fail(const char* operation, int os_error) const { throw Error(ErrorCode::kWriteFailed, path_, operation, os_error); }
 
 }  // namespace trawl

@@ -30,8 +30,8 @@ struct Job {
 
 int64_t checked_threads(int64_t threads) {
   if (threads >= 1 && threads <= ThreadPool::kMaxThreads) return threads;
-  throw Error(ErrorCode::kBadArgument, "thread count " + std::to_string(threads) + " is not in [1, " +
-                                           std::to_string(ThreadPool::kMaxThreads) + "]");
+  throw Error(ErrorCode::kBadArgument,
+              "thread count " + std::to_string(threads) + " is not in [1, " + std::to_string(ThreadPool::kMaxThreads) + "]");
 }
 
 }  // namespace
@@ -110,8 +110,8 @@ struct ThreadPool::State {
         threads.emplace_back([this, number] { worker(number); });
       } catch (const std::system_error& refused) {
         if (threads.empty()) {
-          throw Error(ErrorCode::kNoThreads, "no search thread could be started: " + std::string(refused.what()) +
-                                                 "; raise the limit of threads or memory");
+          throw Error(ErrorCode::kNoThreads,
+                      "no search thread could be started: " + std::string(refused.what()) + "; raise the limit of threads or memory");
         }
         return set_target(number);
       }

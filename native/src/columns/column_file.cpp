@@ -47,8 +47,8 @@ std::shared_ptr<const ColumnFile> ColumnFile::open(const std::string& path, Colu
   const bool fits = is_number ? header.width == 8 : is_code && (header.width == 1 || header.width == 2 || header.width == 4);
   if (!fits) bad(path, "its type or width is unknown");
   if (header.type != static_cast<uint32_t>(type)) {
-    bad(path, std::string("it has the type ") + name_of(header.type) + ", but the column has the type " +
-                  name_of(static_cast<uint32_t>(type)));
+    bad(path,
+        std::string("it has the type ") + name_of(header.type) + ", but the column has the type " + name_of(static_cast<uint32_t>(type)));
   }
   // Limits that keep the sums below from overflowing.
   const auto size = static_cast<uint64_t>(file->bytes());

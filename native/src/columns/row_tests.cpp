@@ -78,8 +78,7 @@ CodeTest code_test(const RowPredicate& test, const ColumnFile& file) {
     return including && file.has_text(rank, bound.value.text) ? rank + 1 : rank;
   };
   const int64_t end = file.width() == 4 ? everything : (1 << (8 * file.width())) - 1;
-  return range_of_codes(test.least.given ? edge(test.least, test.least.open) : 0,
-                        test.most.given ? edge(test.most, !test.most.open) : end);
+  return range_of_codes(test.least.given ? edge(test.least, test.least.open) : 0, test.most.given ? edge(test.most, !test.most.open) : end);
 }
 
 NumberTest number_test(const RowPredicate& test) {
@@ -211,8 +210,7 @@ class Evaluation {
         for (uint64_t& word : result) word = ~word;
         return result;
       }
-      default:
-        return column(test);
+      default: return column(test);
     }
   }
 

@@ -1,28 +1,28 @@
 // The order of the steps; products.hpp has the steps themselves.
 #include "trawl/bert_encoder.hpp"
 
-#include "encoder/bert_state.hpp"
 #include "base/float_environment.hpp"
+#include "encoder/bert_state.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::encoder {
 
-// The file comes first, so that a damaged one is reported on a machine without the instruction set, too.
+// Opens the file first, so that a damaged file is reported even on a machine without the instruction set.
 BertEncoder::BertEncoder(const std::string& path, const std::string& isa) {
   BertFile file = open_bert_file(path);
   const ByteChoice* bytes = file.weights == WeightType::kInt8 ? &choose_byte_products(isa) : nullptr;
-  const Products& products = bytes == nullptr ? select_products(isa) : products_beside(*bytes->few);
+  const Products& products = bytes == nullptr ? select_products(isa) : products_beside(*bytes->small_batch);
   state_.reset(new State(std::move(file), products, bytes));
 }
 BertEncoder::BertEncoder(const std::string& path, const ByteChoice& bytes)
-    : state_(new State(open_bert_file(path), products_beside(*bytes.few), &bytes)) {
+    : state_(new State(open_bert_file(path), products_beside(*bytes.small_batch), &bytes)) {
   if (weights() != WeightType::kInt8) throw Error(ErrorCode::kBadArgument, "the weights of " + path + " are not int8");
 }
 BertEncoder::~BertEncoder() = default;
 
 const BertShape& BertEncoder::shape() const { return state_->file.shape; }
 WeightType BertEncoder::weights() const { return state_->file.weights; }
-const char* BertEncoder::isa() const { return state_->bytes == nullptr ? state_->products.name : state_->bytes->main().name; }
+const char* BertEncoder::isa() const { return state_->bytes == nullptr ? state_->products.name : state_->bytes->for_long_texts().name; }
 
 void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden, int64_t threads) {
   const BertShape& s = state_->file.shape;
@@ -37,11 +37,12 @@ void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, i
     ~Pass() { team.end(); }
   } pass{state_->team};
   pass.team.begin(threads);
-  for (int64_t member = 0; member < pass.team.members(); ++member) state_->own[member].make_room(s, texts * length, length, state_->bytes != nullptr);
+  for (int64_t member = 0; member < pass.team.members(); ++member)
+    state_->scratches[member].make_room(s, texts * length, length, state_->bytes != nullptr);
   state_->embed(ids, types, texts, length, hidden);
   for (const BertLayer& layer : state_->file.layers) {
     if (state_->bytes == nullptr) {
-      state_->half_layer(layer, texts, length, hidden);
+      state_->bf16_layer(layer, texts, length, hidden);
     } else {
       state_->byte_layer(layer, texts, length, hidden);
     }
@@ -57,10 +58,12 @@ void BertEncoder::State::embed(const int32_t* ids, const int32_t* types, int64_t
     for (int64_t i = 0; i < length; ++i, ++token) {
       const int32_t id = ids[token], type = types == nullptr ? 0 : types[token];
       if (id < 0 || id >= s.vocabulary) {
-        throw Error(ErrorCode::kBadArgument, "token id " + std::to_string(id) + "; expected 0 to " + std::to_string(s.vocabulary - 1), text);
+        throw Error(ErrorCode::kBadArgument, "token id " + std::to_string(id) + "; expected 0 to " + std::to_string(s.vocabulary - 1),
+                    text);
       }
       if (type < 0 || type >= std::max(1, s.token_types)) {
-        throw Error(ErrorCode::kBadArgument, "token type " + std::to_string(type) + "; expected 0 to " + std::to_string(std::max(1, s.token_types) - 1), text);
+        throw Error(ErrorCode::kBadArgument,
+                    "token type " + std::to_string(type) + "; expected 0 to " + std::to_string(std::max(1, s.token_types) - 1), text);
       }
       int64_t position = i;
       // As create_position_ids_from_input_ids in Transformers' RoBERTa.
@@ -80,8 +83,8 @@ void BertEncoder::State::embed(const int32_t* ids, const int32_t* types, int64_t
   if (bytes == nullptr) {
     products.normalize(nullptr, nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(input, tokens * h));
   } else {
-    bytes->of(tokens).normalize(nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(codes, tokens * h),
-                                at_least(code_scales, tokens));
+    bytes->for_rows(tokens).normalize(nullptr, file.norm.weight, file.norm.bias, s.epsilon, tokens, h, hidden, at_least(codes, tokens * h),
+                                      at_least(code_scales, tokens));
   }
 }
 

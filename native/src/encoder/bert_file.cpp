@@ -22,7 +22,7 @@ class Parts {
     Dense dense{};
     if (weights_ == WeightType::kInt8) {
       dense.codes = reinterpret_cast<const int8_t*>(take(depth * columns));
-      dense.first_sums = reinterpret_cast<const int32_t*>(take(columns * 4));
+      dense.offset_corrections = reinterpret_cast<const int32_t*>(take(columns * 4));
       dense.scales = floats(columns);
     } else {
       dense.packed = reinterpret_cast<const uint16_t*>(take(depth * columns * 2));
@@ -60,11 +60,11 @@ bool in_range(int32_t value, int32_t least, int32_t most) { return value >= leas
 // indexer/model-import/families/bert-native.ts refuses the same shapes.
 void check(const BertShape& s, const Parts& parts) {
   constexpr int32_t kMany = 1 << 24, kWide = 1 << 16;
-  const bool sound = in_range(s.layers, 1, 4096) && in_range(s.hidden, kLanes, kWide) && s.hidden % kLanes == 0 &&
-                     in_range(s.heads, 1, s.hidden) && s.hidden % s.heads == 0 && s.hidden / s.heads % kLanes == 0 &&
-                     in_range(s.intermediate, kLanes, kWide) && s.intermediate % kLanes == 0 && in_range(s.vocabulary, 1, kMany) &&
-                     in_range(s.positions, 1, kMany) && in_range(s.token_types, 0, kMany) && in_range(s.activation, 0, 2) &&
-                     in_range(s.position_padding, -1, kMany) && std::isfinite(s.epsilon) && s.epsilon >= 0;
+  const bool sound = in_range(s.layers, 1, 4096) && in_range(s.hidden, kFloatLanes, kWide) && s.hidden % kFloatLanes == 0 &&
+                     in_range(s.heads, 1, s.hidden) && s.hidden % s.heads == 0 && s.hidden / s.heads % kFloatLanes == 0 &&
+                     in_range(s.intermediate, kFloatLanes, kWide) && s.intermediate % kFloatLanes == 0 &&
+                     in_range(s.vocabulary, 1, kMany) && in_range(s.positions, 1, kMany) && in_range(s.token_types, 0, kMany) &&
+                     in_range(s.activation, 0, 2) && in_range(s.position_padding, -1, kMany) && std::isfinite(s.epsilon) && s.epsilon >= 0;
   if (!sound) parts.refuse("has a header that no import writes");
 }
 

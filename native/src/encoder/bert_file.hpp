@@ -37,7 +37,7 @@ struct Dense {
   const uint16_t* packed;  // in bfloat16
   // in int8
   const int8_t* codes;
-  const int32_t* first_sums;
+  const int32_t* offset_corrections;
   const float* scales;
 
   const float* bias;

@@ -20,7 +20,7 @@ T* at_least(AlignedBuffer<T>& buffer, int64_t count) {
 inline int64_t panels(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
 // What one thread needs: for one head of one text, for the sums of a panel, and for codes that it makes for itself.
-struct Own {
+struct MemberScratch {
   AlignedBuffer<uint16_t> keys, values, shares;
   AlignedBuffer<float> scores, context, share_sums, sums;
   AlignedBuffer<uint8_t> codes;
@@ -28,7 +28,7 @@ struct Own {
 
   void make_room(const BertShape& shape, int64_t tokens, int64_t length, bool bytes) {
     const int64_t size = shape.hidden / shape.heads;
-    const int64_t lanes = (length + kLanes - 1) / kLanes * kLanes;
+    const int64_t lanes = (length + kFloatLanes - 1) / kFloatLanes * kFloatLanes;
     at_least(keys, lanes * size);
     at_least(values, (length + 1) / 2 * 2 * size);
     at_least(scores, length * lanes);
@@ -47,13 +47,13 @@ struct Own {
 struct BertEncoder::State {
   BertFile file;
   const Products& products;  // of attention, and of all products without `bytes`
-  const ByteChoice* bytes;  // null unless the weights are int8
+  const ByteChoice* bytes;   // null unless the weights are int8
   ThreadTeam team;
   // Inputs and sums of products, for all tokens of a run.
   AlignedBuffer<uint16_t> input, wide, contexts;
   AlignedBuffer<uint8_t> codes;
   AlignedBuffer<float> sums, code_scales;
-  Own own[ThreadTeam::kMost];  // one a member
+  MemberScratch scratches[ThreadTeam::kMost];  // one a member
 
   State(BertFile opened, const Products& chosen, const ByteChoice* chosen_bytes)
       : file(std::move(opened)), products(chosen), bytes(chosen_bytes) {}
@@ -79,22 +79,23 @@ struct BertEncoder::State {
       // A head's query, key and value come from the thread that needs them, so no thread waits for another.
       each_range(each, [&](int64_t first, int64_t last, int64_t member) {
         for (int64_t part = 0; part < 3; ++part) project(part * each + first, part * each + last, member);
-        attend(projected, texts, length, first * kPanel / size, last * kPanel / size, own[member], context);
+        attend(projected, texts, length, first * kPanel / size, last * kPanel / size, scratches[member], context);
       });
       return;
     }
     each_range(panels(3 * hidden), project);
     each_range(heads, [&](int64_t first, int64_t last, int64_t member) {
-      attend(projected, texts, length, first, last, own[member], context);
+      attend(projected, texts, length, first, last, scratches[member], context);
     });
   }
 
   void embed(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden);
   // The heads first … last - 1 of all texts.
-  void attend(const uint16_t* projected, int64_t texts, int64_t length, int64_t first, int64_t last, Own& own, uint16_t* context);
-  // Sums of values by shares for one head of a text, and the sum of the shares, in `own`.
-  void attend(const uint16_t* projected, int64_t length, int64_t head, Own& own);
-  void half_layer(const BertLayer& weights, int64_t texts, int64_t length, float* hidden);
+  void attend(const uint16_t* projected, int64_t texts, int64_t length, int64_t first, int64_t last, MemberScratch& scratch,
+              uint16_t* context);
+  // Sums of values by shares for one head of a text, and the sum of the shares, in `scratch`.
+  void attend(const uint16_t* projected, int64_t length, int64_t head, MemberScratch& scratch);
+  void bf16_layer(const BertLayer& weights, int64_t texts, int64_t length, float* hidden);
   void byte_layer(const BertLayer& weights, int64_t texts, int64_t length, float* hidden);
 };
 

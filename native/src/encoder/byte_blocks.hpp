@@ -14,18 +14,18 @@ TRAWL_INLINE void tile(const ByteTask& t, int64_t row, int64_t column, const int
 #pragma GCC unroll 4
   for (int v = 0; v < V; ++v) {
     IntLanes first;
-    std::memcpy(&first, t.first_sums + column + v * kLanes, 64);
+    std::memcpy(&first, t.offset_corrections + column + v * kFloatLanes, 64);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sums[r][v] = first;
   }
   add_products<R, V>(t.a + row * t.depth, t.depth, panel, groups, sums);
 #pragma GCC unroll 4
   for (int v = 0; v < V; ++v) {
-    const int64_t at = column + v * kLanes;
+    const int64_t at = column + v * kFloatLanes;
     const Lanes scale = load(t.column_scales + at), bias = load(t.bias + at);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      put(to + r * stride + v * kLanes, value_of(sums[r][v], t.row_scales[row + r], scale, bias));
+      put(to + r * stride + v * kFloatLanes, value_of(sums[r][v], t.row_scales[row + r], scale, bias));
     }
   }
 }
@@ -37,10 +37,11 @@ TRAWL_INLINE void put_block(const ByteTask& t, int64_t row, int64_t column, cons
 // Through a buffer, because the activation needs the registers of the sums.
 template <int R, int V>
 TRAWL_INLINE void put_block(const ByteTask& t, int64_t row, int64_t column, const int8_t* panel, int64_t groups, const Activate& step) {
-  alignas(64) float values[R * V * kLanes];
-  tile<R, V>(t, row, column, panel, groups, values, V * kLanes);
+  alignas(64) float values[R * V * kFloatLanes];
+  tile<R, V>(t, row, column, panel, groups, values, V * kFloatLanes);
   for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < V * kLanes; c += kLanes) step.put_at((row + r) * t.columns + column + c, load(values + r * V * kLanes + c));
+    for (int c = 0; c < V * kFloatLanes; c += kFloatLanes)
+      step.put_at((row + r) * t.columns + column + c, load(values + r * V * kFloatLanes + c));
   }
 }
 
@@ -63,11 +64,12 @@ TRAWL_INLINE void all_rows(const ByteTask& t, int64_t column, const int8_t* pane
 template <typename Step>
 TRAWL_INLINE void multiply_panels(const ByteTask& t, int64_t first, int64_t last, const Step& step) {
   for (int64_t p = first; p < last; ++p) {
-    const int64_t left = t.columns - p * kPanel, groups = (left < kPanel ? left : kPanel) / kLanes, column = p * kPanel;
+    const int64_t left = t.columns - p * kPanel, groups = (left < kPanel ? left : kPanel) / kFloatLanes, column = p * kPanel;
     const int8_t* panel = t.packed + column * t.depth;
     int64_t v = 0;
-    for (; v + TRAWL_GROUPS <= groups; v += TRAWL_GROUPS) all_rows<TRAWL_GROUPS>(t, column + v * kLanes, panel + v * 4 * kLanes, groups, step);
-    for (; v < groups; ++v) all_rows<1>(t, column + v * kLanes, panel + v * 4 * kLanes, groups, step);
+    for (; v + TRAWL_GROUPS <= groups; v += TRAWL_GROUPS)
+      all_rows<TRAWL_GROUPS>(t, column + v * kFloatLanes, panel + v * 4 * kFloatLanes, groups, step);
+    for (; v < groups; ++v) all_rows<1>(t, column + v * kFloatLanes, panel + v * 4 * kFloatLanes, groups, step);
   }
 }
 

@@ -24,10 +24,11 @@ double product_seconds(const ByteProducts& products, int64_t rows) {
   // The time does not depend on the values.
   const auto codes = filled<uint8_t>(rows * kTimedColumns, kCodeOffset + 1);
   const auto packed = filled<int8_t>(kTimedColumns * kTimedColumns, 1);
-  const auto first_sums = filled<int32_t>(kTimedColumns, -kCodeOffset * static_cast<int32_t>(kTimedColumns));
+  const auto offset_corrections = filled<int32_t>(kTimedColumns, -kCodeOffset * static_cast<int32_t>(kTimedColumns));
   const auto ones = filled<float>(std::max(rows, kTimedColumns), 1), zeros = filled<float>(kTimedColumns, 0);
   AlignedBuffer<uint16_t> values(static_cast<size_t>(rows * kTimedColumns));
-  const ByteTask task{codes.data(), ones.data(), packed.data(), first_sums.data(), ones.data(), zeros.data(), kTimedColumns, kTimedColumns, rows};
+  const ByteTask task{codes.data(),  ones.data(),   packed.data(), offset_corrections.data(), ones.data(), zeros.data(),
+                      kTimedColumns, kTimedColumns, rows};
   double best = 0;
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
@@ -38,9 +39,9 @@ double product_seconds(const ByteProducts& products, int64_t rows) {
   return best;
 }
 
-ByteChoice time_products(const ByteProducts& few, const ByteProducts& many) {
-  const auto seconds_of = [&](bool is_many, int64_t rows) { return product_seconds(is_many ? many : few, rows); };
-  return {&few, &many, byte_rows_from(seconds_of)};
+ByteChoice time_products(const ByteProducts& small_batch, const ByteProducts& large_batch) {
+  const auto seconds_of = [&](bool is_large, int64_t rows) { return product_seconds(is_large ? large_batch : small_batch, rows); };
+  return {&small_batch, &large_batch, byte_rows_from(seconds_of)};
 }
 
 }  // namespace trawl::encoder

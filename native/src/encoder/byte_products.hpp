@@ -1,9 +1,9 @@
 // Matrix products of int8 with exact sums, and the steps beside them: one table of functions per instruction set.
 //
 // Weights: a code from -127 to 127, and a scale of its column. Inputs: a code from -127 to 127, and a scale of its row. The scale is
-// computed from that row alone, so a token's values do not depend on other texts. An input's code is stored plus 128, without a sign, as
-// vpdpbusd takes it; the sum of a column begins at -128 times the sum of the column's codes, so that it ends as that of the codes
-// themselves. Sums are exact in 32 bits. The value of a sum is (sum * scale of the row) * scale of the column + bias, each step rounded to
+// computed from that row alone, so a token's values do not depend on other texts. An input's code is stored without a sign, with
+// 128 added, as vpdpbusd takes it. So the sum of a column begins with its offset correction, -128 times the sum of the column's codes.
+// Sums are exact in 32 bits. The value of a sum is (sum * scale of the row) * scale of the column + bias, each step rounded to
 // float32. So all instruction sets have the same bits.
 //
 // Packed matrices. The columns are divided into panels of 64, as in products.hpp. A panel with v groups of 16 columns is
@@ -20,7 +20,7 @@ struct ByteTask {
   const uint8_t* a;  // rows of `depth` codes
   const float* row_scales;
   const int8_t* packed;
-  const int32_t* first_sums;  // of each column
+  const int32_t* offset_corrections;  // of each column
   const float* column_scales;
   const float* bias;
   int64_t depth;    // a multiple of 4, at most 2^16: the largest sum, 255 * 127 * depth, then fits int32
@@ -28,7 +28,7 @@ struct ByteTask {
   int64_t rows;
 };
 
-// Pointers need no alignment beyond that of their type. Matrices are [rows][columns], row-major, without gaps.
+// Pointers need only the alignment of their type. Matrices are [rows][columns], row-major, without gaps.
 struct ByteProducts {
   const char* name;
   // The values of a product, for the panels first … last - 1. `to` is [rows][columns] of the whole product.

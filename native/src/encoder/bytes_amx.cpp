@@ -77,15 +77,15 @@ struct Panel {
 template <int T, int V>
 TRAWL_INLINE void sum_tiles(const ByteTask& t, const RowTiles& tiles, int64_t upper_row, int64_t lower_row, int64_t column,
                             const Panel& panel, int64_t group, int32_t* sums) {
-  const int32_t* const first_sums = t.first_sums + column;
+  const int32_t* const offset_corrections = t.offset_corrections + column;
   // The same sums for every row.
-  TRAWL_TILE_LOAD(0, first_sums, 0);
-  if constexpr (V > 1) TRAWL_TILE_LOAD(1, first_sums + kLanes, 0);
-  if constexpr (T > 1) TRAWL_TILE_LOAD(2, first_sums, 0);
-  if constexpr (T > 1 && V > 1) TRAWL_TILE_LOAD(3, first_sums + kLanes, 0);
+  TRAWL_TILE_LOAD(0, offset_corrections, 0);
+  if constexpr (V > 1) TRAWL_TILE_LOAD(1, offset_corrections + kFloatLanes, 0);
+  if constexpr (T > 1) TRAWL_TILE_LOAD(2, offset_corrections, 0);
+  if constexpr (T > 1 && V > 1) TRAWL_TILE_LOAD(3, offset_corrections + kFloatLanes, 0);
   if constexpr (V > 2) {
-    TRAWL_TILE_LOAD(2, first_sums + 2 * kLanes, 0);
-    TRAWL_TILE_LOAD(3, first_sums + 3 * kLanes, 0);
+    TRAWL_TILE_LOAD(2, offset_corrections + 2 * kFloatLanes, 0);
+    TRAWL_TILE_LOAD(3, offset_corrections + 3 * kFloatLanes, 0);
   }
   const uint8_t *const upper = t.a + upper_row * t.depth, *const lower = t.a + lower_row * t.depth;
   const int64_t whole = t.depth / kStep * kStep, rest = t.depth - whole, stride = panel.groups * 64;
@@ -114,12 +114,13 @@ TRAWL_INLINE void sum_tiles(const ByteTask& t, const RowTiles& tiles, int64_t up
 }
 
 template <typename Step>
-TRAWL_TARGET void put_tile(const ByteTask& t, int64_t row, int64_t rows, int64_t column, int64_t groups, const int32_t* sums, const Step& step) {
-  for (int64_t v = 0; v < groups; ++v, column += kLanes, sums += kTileSums) {
+TRAWL_TARGET void put_tile(const ByteTask& t, int64_t row, int64_t rows, int64_t column, int64_t groups, const int32_t* sums,
+                           const Step& step) {
+  for (int64_t v = 0; v < groups; ++v, column += kFloatLanes, sums += kTileSums) {
     const Lanes scale = load(t.column_scales + column), bias = load(t.bias + column);
     for (int64_t r = 0; r < rows; ++r) {
       IntLanes sum;
-      std::memcpy(&sum, sums + r * kLanes, 64);
+      std::memcpy(&sum, sums + r * kFloatLanes, 64);
       step.put_at((row + r) * t.columns + column, value_of(sum, t.row_scales[row + r], scale, bias));
     }
   }
@@ -127,7 +128,8 @@ TRAWL_TARGET void put_tile(const ByteTask& t, int64_t row, int64_t rows, int64_t
 
 // For T tiles of rows from the tile `at` on.
 template <int T, int V, typename Step>
-TRAWL_INLINE void put_block(const ByteTask& t, const RowTiles& tiles, int64_t at, int64_t column, const Panel& panel, int64_t group, const Step& step) {
+TRAWL_INLINE void put_block(const ByteTask& t, const RowTiles& tiles, int64_t at, int64_t column, const Panel& panel, int64_t group,
+                            const Step& step) {
   alignas(64) int32_t sums[T * V * kTileSums];
   const int64_t upper = tiles.first_row(at), lower = tiles.first_row(at + T - 1);
   sum_tiles<T, V>(t, tiles, upper, lower, column, panel, group, sums);
@@ -140,12 +142,12 @@ TRAWL_INLINE void multiply_panel(const ByteTask& t, const RowTiles& tiles, int64
   int64_t at = 0;
   for (; at + 2 <= tiles.count; at += 2) {
     int64_t v = 0;
-    for (; v + 2 <= panel.groups; v += 2) put_block<2, 2>(t, tiles, at, first_column + v * kLanes, panel, v, step);
-    if (v < panel.groups) put_block<2, 1>(t, tiles, at, first_column + v * kLanes, panel, v, step);
+    for (; v + 2 <= panel.groups; v += 2) put_block<2, 2>(t, tiles, at, first_column + v * kFloatLanes, panel, v, step);
+    if (v < panel.groups) put_block<2, 1>(t, tiles, at, first_column + v * kFloatLanes, panel, v, step);
   }
   if (at == tiles.count) return;
   if (panel.groups == 4) return put_block<1, 4>(t, tiles, at, first_column, panel, 0, step);
-  for (int64_t v = 0; v < panel.groups; ++v) put_block<1, 1>(t, tiles, at, first_column + v * kLanes, panel, v, step);
+  for (int64_t v = 0; v < panel.groups; ++v) put_block<1, 1>(t, tiles, at, first_column + v * kFloatLanes, panel, v, step);
 }
 
 template <typename Step>
@@ -153,7 +155,7 @@ TRAWL_INLINE void multiply_panels(const ByteTask& t, int64_t first, int64_t last
   if (t.rows == 0) return;
   const RowTiles tiles(t.rows);
   const int64_t whole = t.depth / kStep * kStep, rest = t.depth - whole;
-  // What is no code of a panel is multiplied by zeros of the rows.
+  // Bytes past the codes of a panel are multiplied by zeros of the rows.
   alignas(64) int8_t last_codes[kPanel * kStep] = {};
   configure(tiles.rows);
   for (int64_t p = first; p < last; ++p) {
@@ -163,7 +165,7 @@ TRAWL_INLINE void multiply_panels(const ByteTask& t, int64_t first, int64_t last
       std::memcpy(last_codes, codes + whole * width, static_cast<size_t>(rest * width));
       TRAWL_TILE_WRITTEN(last_codes);
     }
-    multiply_panel(t, tiles, column, {codes, width / kLanes, last_codes}, step);
+    multiply_panel(t, tiles, column, {codes, width / kFloatLanes, last_codes}, step);
   }
   TRAWL_TILE_RELEASE();
 }

@@ -18,7 +18,7 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) std::memcpy(sum[r], &sums[r][0], 64);
   const __m256i low_bytes = _mm256_set1_epi16(0xFF);
-  for (int64_t k = 0; k < depth; k += 4, panel += groups * 4 * kLanes) {
+  for (int64_t k = 0; k < depth; k += 4, panel += groups * 4 * kFloatLanes) {
     // Of each column's four codes, the first and third, and the second and fourth.
     __m256i first[2], second[2];
 #pragma GCC unroll 2

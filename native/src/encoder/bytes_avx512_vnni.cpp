@@ -21,12 +21,13 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) sum[r][v] = (__m512i)sums[r][v];
   }
-  for (int64_t k = 0; k < depth; k += 4, panel += groups * 4 * kLanes) {
+  for (int64_t k = 0; k < depth; k += 4, panel += groups * 4 * kFloatLanes) {
     __m512i b[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) b[v] = _mm512_loadu_si512(panel + v * 4 * kLanes);
+    for (int v = 0; v < V; ++v) b[v] = _mm512_loadu_si512(panel + v * 4 * kFloatLanes);
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) _mm_prefetch(reinterpret_cast<const char*>(panel + v * 4 * kLanes + groups * kLanes * depth), _MM_HINT_T1);
+    for (int v = 0; v < V; ++v)
+      _mm_prefetch(reinterpret_cast<const char*>(panel + v * 4 * kFloatLanes + groups * kFloatLanes * depth), _MM_HINT_T1);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       int32_t four;

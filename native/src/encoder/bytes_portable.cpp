@@ -14,7 +14,7 @@ TRAWL_INLINE void add_products(const uint8_t* a, int64_t depth, const int8_t* pa
   // Without a sign, because a sum may pass the end of 32 bits before it is complete.
   BitLanes sum[R];
   for (int r = 0; r < R; ++r) sum[r] = reinterpret_cast<BitLanes>(sums[r][0]);
-  for (int64_t k = 0; k < depth; k += 4, panel += groups * 4 * kLanes) {
+  for (int64_t k = 0; k < depth; k += 4, panel += groups * 4 * kFloatLanes) {
     IntLanes codes;
     std::memcpy(&codes, panel, 64);
     for (int i = 0; i < 4; ++i) {

@@ -31,18 +31,22 @@ TRAWL_INLINE ByteLanes low_bytes_of(IntLanes value) {
 }
 #endif
 
-// Adding it to a number of a magnitude below 2^22 rounds that to an integer, whose lowest bits are those of the sum.
+// Adding it rounds a number of a magnitude below 2^22 to an integer, which the lowest bits of the sum hold.
 constexpr float kShift = 12582912.0f;
 
 TRAWL_INLINE Lanes absolute(Lanes x) { return lanes_of(bits_of(x) & 0x7FFFFFFF); }
-// Of numbers that are at least 0, or of any without NaN.
+// Without NaN, or with numbers of at least 0.
 TRAWL_INLINE float largest_of(Lanes value) {
   typedef float Eight __attribute__((vector_size(32)));
   typedef float Four __attribute__((vector_size(16)));
-  struct { Eight low, high; } halves;
+  struct {
+    Eight low, high;
+  } halves;
   std::memcpy(&halves, &value, 64);
   const Eight eight = halves.low > halves.high ? halves.low : halves.high;
-  struct { Four low, high; } quarters;
+  struct {
+    Four low, high;
+  } quarters;
   std::memcpy(&quarters, &eight, 32);
   const Four four = quarters.low > quarters.high ? quarters.low : quarters.high;
   const float even = four[0] > four[2] ? four[0] : four[2], odd = four[1] > four[3] ? four[1] : four[3];
@@ -83,14 +87,14 @@ TRAWL_INLINE Lanes activated(int activation, Lanes x) {
 }
 
 TRAWL_INLINE Lanes load(const uint16_t* from) {
-  HalfLanes halves;
+  Bf16Lanes halves;
   std::memcpy(&halves, from, 32);
   return reinterpret_cast<Lanes>(bits_of(halves) << 16);
 }
 // To the nearest bfloat16, the larger one of two, which takes fewer steps than the even one. Returns the rounded value's bits.
 TRAWL_INLINE BitLanes store_nearest(uint16_t* to, Lanes value) {
   const BitLanes bits = (reinterpret_cast<BitLanes>(value) + 0x8000) & 0xFFFF0000;
-  const HalfLanes half = halves_of(bits >> 16);
+  const Bf16Lanes half = low_halves_of(bits >> 16);
   std::memcpy(to, &half, 32);
   return bits;
 }
@@ -101,7 +105,7 @@ constexpr float kSmallestRow = 1e-30f;
 template <typename Value>
 TRAWL_INLINE void quantize_row(const Value* values, int64_t columns, uint8_t* codes, float* scale) {
   Lanes most{};
-  for (int64_t c = 0; c < columns; c += kLanes) most = largest(absolute(load(values + c)), most);
+  for (int64_t c = 0; c < columns; c += kFloatLanes) most = largest(absolute(load(values + c)), most);
   const float top = largest_of(most);
   if (!(top > kSmallestRow)) {
     std::memset(codes, kCodeOffset, static_cast<size_t>(columns));
@@ -110,7 +114,7 @@ TRAWL_INLINE void quantize_row(const Value* values, int64_t columns, uint8_t* co
   }
   *scale = top / 127.0f;
   const float factor = 127.0f / top;
-  for (int64_t c = 0; c < columns; c += kLanes) {
+  for (int64_t c = 0; c < columns; c += kFloatLanes) {
     const IntLanes sum = bits_of(load(values + c) * factor + (kShift + kCodeOffset));
     const ByteLanes bytes = low_bytes_of(sum);
     std::memcpy(codes + c, &bytes, 16);
@@ -124,7 +128,7 @@ TRAWL_INLINE Lanes value_of(IntLanes sum, float row_scale, Lanes column_scale, L
 TRAWL_INLINE void put(float* to, Lanes value) { store(to, value); }
 TRAWL_INLINE void put(uint16_t* to, Lanes value) { store_rounded(to, value); }
 
-// What becomes of values. at: of the first one's place.
+// What to do with sixteen values. at: the place of the first one.
 template <typename To>
 struct Write {
   To* to;
@@ -150,15 +154,15 @@ TRAWL_TARGET void normalize(const float* values, const float* weight, const floa
 
 TRAWL_TARGET void softmax(const float* scores, int64_t rows, int64_t keys, int64_t stride, float scale, uint16_t* bf16, float* sums) {
   const IntLanes index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const int64_t full = stride - kLanes;  // before the last lanes
+  const int64_t full = stride - kFloatLanes;  // before the last lanes
   const IntLanes inside = index < static_cast<int32_t>(keys - full);
   const float factor = scale * 1.44269504088896f;
   for (int64_t row = 0; row < rows; ++row, scores += stride, bf16 += stride) {
     Lanes most = chosen(inside, load(scores + full), all(-FLT_MAX));
-    for (int64_t k = 0; k < full; k += kLanes) most = largest(load(scores + k), most);
+    for (int64_t k = 0; k < full; k += kFloatLanes) most = largest(load(scores + k), most);
     const float top = largest_of(most);
     Lanes total{};
-    for (int64_t k = 0; k < stride; k += kLanes) {
+    for (int64_t k = 0; k < stride; k += kFloatLanes) {
       Lanes share = quick_power((load(scores + k) - top) * factor);
       if (k == full) share = lanes_of(bits_of(share) & inside);
       total = total + reinterpret_cast<Lanes>(store_nearest(bf16 + k, share));

@@ -13,12 +13,12 @@ template <int R, int V>
 TRAWL_INLINE void tile(const uint16_t* a, int64_t a_stride, const uint16_t* panel, int64_t groups, int64_t depth, float* sums,
                        int64_t stride) {
   Lanes sum[R][V] = {};
-  for (int64_t k = 0; k < depth; k += 2, panel += groups * 2 * kLanes) {
+  for (int64_t k = 0; k < depth; k += 2, panel += groups * 2 * kFloatLanes) {
     Lanes even[V], odd[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       IntLanes pairs;
-      std::memcpy(&pairs, panel + v * 2 * kLanes, 64);
+      std::memcpy(&pairs, panel + v * 2 * kFloatLanes, 64);
       even[v] = lanes_of(pairs << 16);
       odd[v] = lanes_of(pairs & static_cast<int32_t>(0xFFFF0000));
     }
@@ -33,7 +33,7 @@ TRAWL_INLINE void tile(const uint16_t* a, int64_t a_stride, const uint16_t* pane
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) store(sums + r * stride + v * kLanes, sum[r][v]);
+    for (int v = 0; v < V; ++v) store(sums + r * stride + v * kFloatLanes, sum[r][v]);
   }
 }
 
@@ -50,12 +50,13 @@ TRAWL_INLINE void group_rows(const ProductTask& t, const uint16_t* panel, int64_
 
 TRAWL_TARGET void multiply(const ProductTask& t, int64_t first, int64_t last) {
   for (int64_t p = first; p < last; ++p) {
-    const int64_t left = t.columns - p * kPanel, groups = (left < kPanel ? left : kPanel) / kLanes;
+    const int64_t left = t.columns - p * kPanel, groups = (left < kPanel ? left : kPanel) / kFloatLanes;
     const uint16_t* panel = t.packed + p * kPanel * t.depth;
     float* sums = t.sums + p * kPanel;
     int64_t v = 0;
-    for (; v + TRAWL_GROUPS <= groups; v += TRAWL_GROUPS) group_rows<TRAWL_GROUPS>(t, panel + v * 2 * kLanes, groups, sums + v * kLanes);
-    for (; v < groups; ++v) group_rows<1>(t, panel + v * 2 * kLanes, groups, sums + v * kLanes);
+    for (; v + TRAWL_GROUPS <= groups; v += TRAWL_GROUPS)
+      group_rows<TRAWL_GROUPS>(t, panel + v * 2 * kFloatLanes, groups, sums + v * kFloatLanes);
+    for (; v < groups; ++v) group_rows<1>(t, panel + v * 2 * kFloatLanes, groups, sums + v * kFloatLanes);
   }
 }
 

@@ -1,6 +1,5 @@
-// Sixteen float32 values at once, and functions of them that the steps between the products need. A file of an instruction set
-// defines TRAWL_TARGET, the attribute of its functions, and includes this file through those of its steps, so that the same source
-// is compiled for each. Sums, products and divisions are rounded one by one (-ffp-contract=off), so all of them have the same bits.
+// Sixteen float32 values at once, and the functions that the steps between products need. The file of an instruction set defines
+// TRAWL_TARGET, the attribute of its functions, and includes this file and the files of its steps, so that each set compiles the same source. Sums, products and divisions are rounded one by one (-ffp-contract=off), so all of them have the same bits.
 #pragma once
 #include <cfloat>
 #include <cmath>
@@ -18,7 +17,7 @@ namespace {
 typedef float Lanes __attribute__((vector_size(64)));
 typedef int32_t IntLanes __attribute__((vector_size(64)));
 typedef uint32_t BitLanes __attribute__((vector_size(64)));
-typedef uint16_t HalfLanes __attribute__((vector_size(32)));
+typedef uint16_t Bf16Lanes __attribute__((vector_size(32)));
 #define TRAWL_INLINE static inline __attribute__((always_inline)) TRAWL_TARGET
 #define TRAWL_INLINE_MEMBER inline __attribute__((always_inline)) TRAWL_TARGET
 
@@ -31,31 +30,29 @@ TRAWL_INLINE void store(float* to, Lanes value) { std::memcpy(to, &value, 64); }
 TRAWL_INLINE Lanes all(float value) { return value - Lanes{}; }
 TRAWL_INLINE IntLanes bits_of(Lanes value) { return reinterpret_cast<IntLanes>(value); }
 TRAWL_INLINE Lanes lanes_of(IntLanes bits) { return reinterpret_cast<Lanes>(bits); }
-TRAWL_INLINE Lanes chosen(IntLanes mask, Lanes yes, Lanes no) {
-  return lanes_of((mask & bits_of(yes)) | (~mask & bits_of(no)));
-}
+TRAWL_INLINE Lanes chosen(IntLanes mask, Lanes yes, Lanes no) { return lanes_of((mask & bits_of(yes)) | (~mask & bits_of(no))); }
 // GCC 12 finds no single instructions for the following, so a file whose instruction set has registers of 64 bytes defines
 // TRAWL_WIDE. The results are the same. (Without the masks of all lanes, GCC 12 warns of its own headers.)
 #ifdef TRAWL_WIDE
 TRAWL_INLINE Lanes largest(Lanes a, Lanes b) { return (Lanes)_mm512_maskz_max_ps(0xFFFF, (__m512)a, (__m512)b); }
 TRAWL_INLINE Lanes smallest(Lanes a, Lanes b) { return (Lanes)_mm512_maskz_min_ps(0xFFFF, (__m512)a, (__m512)b); }
-TRAWL_INLINE HalfLanes halves_of(BitLanes value) { return (HalfLanes)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)value); }
-TRAWL_INLINE BitLanes bits_of(HalfLanes value) { return (BitLanes)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)value); }
+TRAWL_INLINE Bf16Lanes low_halves_of(BitLanes value) { return (Bf16Lanes)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)value); }
+TRAWL_INLINE BitLanes bits_of(Bf16Lanes value) { return (BitLanes)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)value); }
 #else
 TRAWL_INLINE Lanes largest(Lanes a, Lanes b) { return chosen(a > b, a, b); }
 TRAWL_INLINE Lanes smallest(Lanes a, Lanes b) { return chosen(a < b, a, b); }
-TRAWL_INLINE HalfLanes halves_of(BitLanes value) { return __builtin_convertvector(value, HalfLanes); }
-TRAWL_INLINE BitLanes bits_of(HalfLanes value) { return __builtin_convertvector(value, BitLanes); }
+TRAWL_INLINE Bf16Lanes low_halves_of(BitLanes value) { return __builtin_convertvector(value, Bf16Lanes); }
+TRAWL_INLINE BitLanes bits_of(Bf16Lanes value) { return __builtin_convertvector(value, BitLanes); }
 #endif
 
 // To the nearest bfloat16; zero if the magnitude is below kSmallest.
-TRAWL_INLINE HalfLanes rounded(Lanes value) {
+TRAWL_INLINE Bf16Lanes rounded(Lanes value) {
   const IntLanes is_small = lanes_of(bits_of(value) & 0x7FFFFFFF) < kSmallest;
   const BitLanes bits = reinterpret_cast<BitLanes>(bits_of(value) & ~is_small);
-  return halves_of((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+  return low_halves_of((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 TRAWL_INLINE void store_rounded(uint16_t* to, Lanes value) {
-  const HalfLanes half = rounded(value);
+  const Bf16Lanes half = rounded(value);
   std::memcpy(to, &half, 32);
 }
 
@@ -63,10 +60,14 @@ TRAWL_INLINE void store_rounded(uint16_t* to, Lanes value) {
 TRAWL_INLINE float sum_of(Lanes value) {
   typedef float Eight __attribute__((vector_size(32)));
   typedef float Four __attribute__((vector_size(16)));
-  struct { Eight low, high; } halves;
+  struct {
+    Eight low, high;
+  } halves;
   std::memcpy(&halves, &value, 64);
   const Eight eight = halves.low + halves.high;
-  struct { Four low, high; } quarters;
+  struct {
+    Four low, high;
+  } quarters;
   std::memcpy(&quarters, &eight, 32);
   const Four four = quarters.low + quarters.high;
   return (four[0] + four[2]) + (four[1] + four[3]);
@@ -112,11 +113,11 @@ TRAWL_INLINE Lanes gelu_tanh(Lanes x) {
 }
 
 // row = norm(row + values + bias) * weight + shift; values and bias may be null.
-TRAWL_INLINE void norm_row(const float* values, const float* bias, const float* weight, const float* shift, float epsilon,
-                           int64_t columns, float* row) {
+TRAWL_INLINE void norm_row(const float* values, const float* bias, const float* weight, const float* shift, float epsilon, int64_t columns,
+                           float* row) {
   const float inverse = 1.0f / static_cast<float>(columns);
   Lanes total{};
-  for (int64_t c = 0; c < columns; c += kLanes) {
+  for (int64_t c = 0; c < columns; c += kFloatLanes) {
     Lanes x = load(row + c);
     if (values != nullptr) x = x + (bias == nullptr ? load(values + c) : load(values + c) + load(bias + c));
     store(row + c, x);
@@ -124,12 +125,12 @@ TRAWL_INLINE void norm_row(const float* values, const float* bias, const float* 
   }
   const Lanes mean = all(sum_of(total) * inverse);
   Lanes squares{};
-  for (int64_t c = 0; c < columns; c += kLanes) {
+  for (int64_t c = 0; c < columns; c += kFloatLanes) {
     const Lanes difference = load(row + c) - mean;
     squares = squares + difference * difference;
   }
   const Lanes factor = all(1.0f / std::sqrt(sum_of(squares) * inverse + epsilon));
-  for (int64_t c = 0; c < columns; c += kLanes) {
+  for (int64_t c = 0; c < columns; c += kFloatLanes) {
     store(row + c, (load(row + c) - mean) * factor * load(weight + c) + load(shift + c));
   }
 }

@@ -10,7 +10,7 @@ namespace trawl::encoder {
 
 bool sums_as_defined(const Products& products) {
   // Rows for the widest tile and the narrowest one; panels of four groups of columns and of one.
-  constexpr int64_t kRows = 7, kDepth = 8, kColumns = kPanel + kLanes;
+  constexpr int64_t kRows = 7, kDepth = 8, kColumns = kPanel + kFloatLanes;
   const FloatEnvironment environment;
   uint32_t state = 1;
   // Factors from 2^-12 to 2^12 with either sign: products of a sum differ by more than the 24 bits of a float32, so that its order,
@@ -34,7 +34,7 @@ bool sums_as_defined(const Products& products) {
 
 bool sums_as_defined(const ByteProducts& products) {
   // Three tiles of rows, none full; a depth with a rest; panels of four groups of columns and of one. The codes have either sign.
-  constexpr int64_t kRows = 35, kDepth = 84, kColumns = kPanel + kLanes;
+  constexpr int64_t kRows = 35, kDepth = 84, kColumns = kPanel + kFloatLanes;
   const FloatEnvironment environment;
   uint32_t state = 1;
   const auto next = [&state] {
@@ -45,12 +45,13 @@ bool sums_as_defined(const ByteProducts& products) {
   std::vector<int8_t> packed(kDepth * kColumns);
   for (uint8_t& code : a) code = static_cast<uint8_t>(next() + kCodeOffset);
   for (int8_t& code : packed) code = static_cast<int8_t>(next());
-  std::vector<int32_t> first_sums(kColumns);
-  for (int32_t& sum : first_sums) sum = next();
+  std::vector<int32_t> offset_corrections(kColumns);
+  for (int32_t& sum : offset_corrections) sum = next();
   const std::vector<float> ones(kColumns, 1), zeros(kColumns, 0);
   std::vector<float> expected(kRows * kColumns), values(kRows * kColumns, NAN);
   const auto multiply = [&](const ByteProducts& one, std::vector<float>& to) {
-    one.to_float({a.data(), ones.data(), packed.data(), first_sums.data(), ones.data(), zeros.data(), kDepth, kColumns, kRows}, 0, 2, to.data());
+    one.to_float({a.data(), ones.data(), packed.data(), offset_corrections.data(), ones.data(), zeros.data(), kDepth, kColumns, kRows}, 0,
+                 2, to.data());
   };
   multiply(*kPortableByteProducts, expected);
   multiply(products, values);

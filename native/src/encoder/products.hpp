@@ -15,7 +15,7 @@
 
 namespace trawl::encoder {
 
-constexpr int kLanes = 16;
+constexpr int kFloatLanes = 16;
 constexpr int kPanel = 64;  // columns of a panel
 
 constexpr float kSmallest = 0x1p-50f;
@@ -45,7 +45,7 @@ struct ProductTask {
   int64_t sums_stride;
 };
 
-// Pointers need no alignment beyond that of their type. Nothing checks for overflow: a value beyond float32 becomes infinite or NaN.
+// Pointers need only the alignment of their type. Nothing checks for overflow: a value beyond float32 becomes infinite or NaN.
 struct Products {
   const char* name;
   // sums = a · b for the panels first … last - 1 of b.

@@ -17,13 +17,14 @@ TRAWL_INLINE void tile(const uint16_t* a, int64_t a_stride, const uint16_t* pane
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) sum[r][v] = _mm512_setzero_ps();
   }
-  for (int64_t k = 0; k < depth; k += 2, panel += V * 2 * kLanes) {
+  for (int64_t k = 0; k < depth; k += 2, panel += V * 2 * kFloatLanes) {
     __m512bh b[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) b[v] = (__m512bh)_mm512_loadu_si512(panel + v * 2 * kLanes);
+    for (int v = 0; v < V; ++v) b[v] = (__m512bh)_mm512_loadu_si512(panel + v * 2 * kFloatLanes);
     // The same place in the next panel.
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) _mm_prefetch(reinterpret_cast<const char*>(panel + v * 2 * kLanes + V * kLanes * depth), _MM_HINT_T1);
+    for (int v = 0; v < V; ++v)
+      _mm_prefetch(reinterpret_cast<const char*>(panel + v * 2 * kFloatLanes + V * kFloatLanes * depth), _MM_HINT_T1);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       int32_t pair;
@@ -36,14 +37,15 @@ TRAWL_INLINE void tile(const uint16_t* a, int64_t a_stride, const uint16_t* pane
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) _mm512_storeu_ps(sums + r * stride + v * kLanes, sum[r][v]);
+    for (int v = 0; v < V; ++v) _mm512_storeu_ps(sums + r * stride + v * kFloatLanes, sum[r][v]);
   }
 }
 
 template <int V>
 TRAWL_INLINE void panel_rows(const ProductTask& t, const uint16_t* panel, float* sums) {
   int64_t row = 0;
-  for (; row + 6 <= t.rows; row += 6) tile<6, V>(t.a + row * t.a_stride, t.a_stride, panel, t.depth, sums + row * t.sums_stride, t.sums_stride);
+  for (; row + 6 <= t.rows; row += 6)
+    tile<6, V>(t.a + row * t.a_stride, t.a_stride, panel, t.depth, sums + row * t.sums_stride, t.sums_stride);
   const uint16_t* a = t.a + row * t.a_stride;
   float* to = sums + row * t.sums_stride;
   switch (t.rows - row) {

@@ -1,12 +1,12 @@
 // Finds out which instruction sets the processor has.
 #include <algorithm>
 
+#include "base/x86_features.hpp"
 #include "encoder/byte_choice.hpp"
 #include "encoder/product_check.hpp"
 #include "encoder/products.hpp"
 #include "trawl/bert_encoder.hpp"
 #include "trawl/error.hpp"
-#include "base/x86_features.hpp"
 
 namespace trawl::encoder {
 
@@ -24,12 +24,15 @@ using Probes = std::vector<Probe<Table>>;
 template <typename Table>
 void add(Probes<Table>& found, const char* name, const Table* products, const char* having, const std::string& missing) {
   const bool available = products != nullptr && missing.empty();
-  found.push_back({{name, available, available ? having : products == nullptr ? "not an x86-64 processor" : missing},
+  found.push_back({{name, available,
+                    available             ? having
+                    : products == nullptr ? "not an x86-64 processor"
+                                          : missing},
                    available ? products : nullptr});
 }
 
 struct Found {
-  Probes<Products> halves;
+  Probes<Products> bf16;
   Probes<ByteProducts> bytes;
 };
 
@@ -46,10 +49,10 @@ Found probe() {
   amx = missing_amx(cpu);
   if (amx.empty() && !sums_as_defined(*kAmxByteProducts)) amx = "the tdpbusd of this processor gives other sums";
 #endif
-  add(found.halves, "avx512-bf16", kAvx512Bf16Products, "vdpbf16ps, 32 products per instruction", bf16);
-  add(found.halves, "avx512", kAvx512Products, "vfmadd231ps, 16 products per instruction", avx512);
-  add(found.halves, "avx2", kAvx2Products, "8 products in two instructions", avx2);
-  add(found.halves, "portable", kPortableProducts, "plain C++, the reference", "");
+  add(found.bf16, "avx512-bf16", kAvx512Bf16Products, "vdpbf16ps, 32 products per instruction", bf16);
+  add(found.bf16, "avx512", kAvx512Products, "vfmadd231ps, 16 products per instruction", avx512);
+  add(found.bf16, "avx2", kAvx2Products, "8 products in two instructions", avx2);
+  add(found.bf16, "portable", kPortableProducts, "plain C++, the reference", "");
   add(found.bytes, "amx", kAmxByteProducts, "tdpbusd, 16,384 products per instruction", amx);
   add(found.bytes, "avx512-vnni", kAvx512VnniByteProducts, "vpdpbusd, 64 products per instruction", vnni);
   add(found.bytes, "avx2", kAvx2ByteProducts, "vpmaddwd, 16 products per instruction", avx2);
@@ -88,10 +91,10 @@ const Table& selected(const Probes<Table>& probes, const std::string& name) {
 }  // namespace
 
 std::vector<IsaStatus> list_products(WeightType weights) {
-  return weights == WeightType::kInt8 ? statuses(probed().bytes) : statuses(probed().halves);
+  return weights == WeightType::kInt8 ? statuses(probed().bytes) : statuses(probed().bf16);
 }
 
-const Products& select_products(const std::string& name) { return selected(probed().halves, name); }
+const Products& select_products(const std::string& name) { return selected(probed().bf16, name); }
 const ByteProducts& select_byte_products(const std::string& name) { return selected(probed().bytes, name); }
 
 const ByteChoice& choose_byte_products(const std::string& name) {
@@ -106,7 +109,7 @@ const ByteChoice& choose_byte_products(const std::string& name) {
     for (const auto& one : probed().bytes) list.push_back({one.products, one.products, 0});
     return list;
   }();
-  return *std::find_if(alone.begin(), alone.end(), [&](const ByteChoice& one) { return one.many == &named; });
+  return *std::find_if(alone.begin(), alone.end(), [&](const ByteChoice& one) { return one.large_batch == &named; });
 }
 
 const Products& products_beside(const ByteProducts& bytes) {

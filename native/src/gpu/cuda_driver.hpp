@@ -1,5 +1,5 @@
 // NVIDIA's driver library, loaded when it is first needed: the engine neither links it nor needs CUDA to be compiled.
-// Names, types and numbers are those of cuda.h.
+// Names, types and numbers are the same as in cuda.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>

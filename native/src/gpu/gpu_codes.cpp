@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/cancel.hpp"
-#include "gpu/gpu_state.hpp"
 #include "dense/codes/query_pack.hpp"
 #include "dense/codes/rounding.hpp"
+#include "gpu/gpu_state.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl {
@@ -24,8 +24,7 @@ void write_numbers(const CodesBlock& block, Metric metric, double kappa, RowNumb
   row_test_biases(metric, block.bias_f64, block.norm_f32, block.rows, kappa, bias.data());
   for (int64_t i = 0; i < block.rows; ++i) {
     const bool kept = row_untestable(block.bias_f64[i], block.norm_f32[i], block.residual_f32[i]);
-    out[i] = {block.scale_f32[i], block.residual_f32[i], kept ? static_cast<float>(kInfinity) : block.norm_f32[i],
-              kept ? 0 : bias[i]};
+    out[i] = {block.scale_f32[i], block.residual_f32[i], kept ? static_cast<float>(kInfinity) : block.norm_f32[i], kept ? 0 : bias[i]};
   }
 }
 
@@ -36,7 +35,8 @@ void check_options(const GpuOptions& options) {
   if (fits) return;
   throw Error(ErrorCode::kBadArgument,
               "max_queries is " + std::to_string(options.max_queries) + ", hit_capacity " + std::to_string(options.hit_capacity) +
-                  ", sample_divisor " + std::to_string(options.sample_divisor) + ", pairs_at_once " + std::to_string(options.pairs_at_once) +
+                  ", sample_divisor " + std::to_string(options.sample_divisor) + ", pairs_at_once " +
+                  std::to_string(options.pairs_at_once) +
                   "; all must be at least 1, hit_capacity at least max_queries and below 2^31, pairs_at_once below 2^32");
 }
 
@@ -86,27 +86,24 @@ void GpuCodes::State::make_buffers() {
   host_maxima = PinnedMemory(device, max_queries * kMostGroups * 8);
   host_passing = PinnedMemory(device, most_rows / 8);
   for (auto& launch : launches) launch = std::make_unique<GpuLaunch>(device, max_queries, options.hit_capacity);
-  device.driver.check(device.driver.set_words(digits_i8.address(), 0, static_cast<size_t>(max_queries * padded / 4), stream->get()),
-                      "clear memory");
+  device.clear(digits_i8.address(), max_queries * padded, *stream);
 }
 
 void GpuCodes::State::upload(ThreadPool& pool, const std::atomic<bool>* cancel) {
   const double kappa = kappa_f64(padded);
-  const int64_t row_bytes = padded + static_cast<int64_t>(sizeof(RowNumbers));
+  const int64_t numbers_bytes = sizeof(RowNumbers), row_bytes = padded + numbers_bytes;
   for (GpuShard& shard : shards) {
     const CodesFile& codes = *shard.codes;
     const int64_t per_block = codes.rows_per_block(), rows = padded_rows(codes.rows());
     shard.codes_i8 = DeviceMemory(device, rows * padded);
-    shard.row_numbers = DeviceMemory(device, rows * static_cast<int64_t>(sizeof(RowNumbers)));
+    shard.row_numbers = DeviceMemory(device, rows * numbers_bytes);
     const int64_t blocks_at_once = std::min(codes.blocks(), std::max<int64_t>(1, kStagingBytes / (per_block * row_bytes)));
     const int64_t rows_at_once = blocks_at_once * per_block;
     PinnedMemory staging(device, rows_at_once * row_bytes);
     auto* const staged_codes = staging.as<int8_t>();
     auto* const staged_numbers = reinterpret_cast<RowNumbers*>(staged_codes + rows_at_once * padded);
-    device.driver.check(device.driver.set_words(shard.codes_i8.address(), 0, static_cast<size_t>(rows * padded / 4), stream->get()),
-                        "clear memory");
-    device.driver.check(device.driver.set_words(shard.row_numbers.address(), 0, static_cast<size_t>(rows * 4), stream->get()),
-                        "clear memory");
+    device.clear(shard.codes_i8.address(), rows * padded, *stream);
+    device.clear(shard.row_numbers.address(), rows * numbers_bytes, *stream);
     for (int64_t first = 0; first < codes.blocks(); first += blocks_at_once) {
       check_cancelled(cancel);
       const int64_t blocks = std::min(blocks_at_once, codes.blocks() - first);
@@ -116,13 +113,10 @@ void GpuCodes::State::upload(ThreadPool& pool, const std::atomic<bool>* cancel) 
         write_numbers(block, index.metric(), kappa, staged_numbers + i * per_block);
       });
       const int64_t first_row = first * per_block, count = std::min(blocks * per_block, codes.rows() - first_row);
-      device.driver.check(device.driver.copy_to_device(shard.codes_i8.address() + static_cast<Address>(first_row * padded), staged_codes,
-                                                       static_cast<size_t>(count * padded), stream->get()),
-                          "take the codes");
-      device.driver.check(
-          device.driver.copy_to_device(shard.row_numbers.address() + static_cast<Address>(first_row) * sizeof(RowNumbers),
-                                       staged_numbers, static_cast<size_t>(count) * sizeof(RowNumbers), stream->get()),
-          "take the codes");
+      device.upload("the codes", shard.codes_i8.address() + static_cast<Address>(first_row * padded), staged_codes, count * padded,
+                    *stream);
+      device.upload("the codes", shard.row_numbers.address() + static_cast<Address>(first_row * numbers_bytes), staged_numbers,
+                    count * numbers_bytes, *stream);
       stream->wait();
     }
   }

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "gpu/cuda_kernels.hpp"
 #include "../generated/scan_ptx.hpp"
+#include "gpu/cuda_kernels.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::cuda {
@@ -93,44 +93,51 @@ int64_t GpuDevice::free_bytes() const {
   return static_cast<int64_t>(free);
 }
 
-DeviceMemory::DeviceMemory(const GpuDevice& device, int64_t bytes) : device_(&device) {
-  const Result result = device.driver.allocate(&address_, static_cast<size_t>(bytes > 0 ? bytes : 1));
+void GpuDevice::clear(Address at, int64_t bytes, const StreamHandle& stream) const {
+  driver.check(driver.set_words(at, 0, static_cast<size_t>(bytes / 4), stream.get()), "clear memory");
+}
+
+void GpuDevice::upload(const char* what, Address to, const void* from, int64_t bytes, const StreamHandle& stream) const {
+  driver.check(driver.copy_to_device(to, from, static_cast<size_t>(bytes), stream.get()), std::string("take ") + what);
+}
+
+DeviceMemory::DeviceMemory(const GpuDevice& device, int64_t bytes) {
+  Address address = 0;
+  const Result result = device.driver.allocate(&address, static_cast<size_t>(bytes > 0 ? bytes : 1));
   if (result == kOutOfMemory) {
-    throw Error(ErrorCode::kDeviceUnavailable, device.name + " has no " + std::to_string(bytes) + " bytes in one piece, " +
+    throw Error(ErrorCode::kDeviceUnavailable, device.name + " lacks " + std::to_string(bytes) + " bytes in one piece, " +
                                                    std::to_string(device.free_bytes()) + " bytes are free; search on the CPU");
   }
   device.driver.check(result, "allocate memory");
-}
-DeviceMemory::~DeviceMemory() {
-  if (address_ == 0) return;
-  device_->driver.release(address_);
+  memory_ = {device.driver, address};
 }
 
-PinnedMemory::PinnedMemory(const GpuDevice& device, int64_t bytes) : device_(&device) {
-  device.driver.check(device.driver.allocate_host(&memory_, static_cast<size_t>(bytes > 0 ? bytes : 1)),
+PinnedMemory::PinnedMemory(const GpuDevice& device, int64_t bytes) {
+  void* memory = nullptr;
+  device.driver.check(device.driver.allocate_host(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1)),
                       "reserve " + std::to_string(bytes) + " bytes of the host's memory");
-}
-PinnedMemory::~PinnedMemory() {
-  if (memory_ != nullptr) device_->driver.release_host(memory_);
+  memory_ = {device.driver, memory};
 }
 
 StreamHandle::StreamHandle(const GpuDevice& device) : device_(device) {
-  device.driver.check(device.driver.stream_create(&stream_, kStreamNonBlocking), "make a stream");
+  Stream* stream = nullptr;
+  device.driver.check(device.driver.stream_create(&stream, kStreamNonBlocking), "make a stream");
+  stream_ = {device.driver, stream};
 }
-StreamHandle::~StreamHandle() { device_.driver.stream_destroy(stream_); }
-void StreamHandle::wait() const { device_.driver.check(device_.driver.stream_wait(stream_), "finish a search"); }
+void StreamHandle::wait() const { device_.driver.check(device_.driver.stream_wait(get()), "finish a search"); }
 
 EventHandle::EventHandle(const GpuDevice& device) : device_(device) {
-  device.driver.check(device.driver.event_create(&event_, 0), "make an event");
+  Event* event = nullptr;
+  device.driver.check(device.driver.event_create(&event, 0), "make an event");
+  event_ = {device.driver, event};
 }
-EventHandle::~EventHandle() { device_.driver.event_destroy(event_); }
 void EventHandle::record(const StreamHandle& stream) const {
-  device_.driver.check(device_.driver.event_record(event_, stream.get()), "record an event");
+  device_.driver.check(device_.driver.event_record(event_.get(), stream.get()), "record an event");
 }
-void EventHandle::wait() const { device_.driver.check(device_.driver.event_wait(event_), "finish a search"); }
+void EventHandle::wait() const { device_.driver.check(device_.driver.event_wait(event_.get()), "finish a search"); }
 double EventHandle::milliseconds_since(const EventHandle& start) const {
   float milliseconds = 0;
-  device_.driver.check(device_.driver.event_elapsed(&milliseconds, start.event_, event_), "tell a time");
+  device_.driver.check(device_.driver.event_elapsed(&milliseconds, start.event_.get(), event_.get()), "tell a time");
   return milliseconds;
 }
 

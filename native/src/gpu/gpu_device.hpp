@@ -14,6 +14,8 @@ std::string start_driver(const Driver& driver);
 // Why a GPU cannot be used for searches; empty if it can.
 std::string capability_problem(const Driver& driver, Device device);
 
+class StreamHandle;
+
 class GpuDevice {
  public:
   // The same object for every caller, until the process ends: the driver takes seconds to compile the kernels, unless it finds them
@@ -25,6 +27,9 @@ class GpuDevice {
   // Every thread calls it before it uses the GPU.
   void use() const { driver.check(driver.context_set(context_), "use its context"); }
   int64_t free_bytes() const;
+  // Both only start: the stream does it after what it was given before. `what` names the data in an error.
+  void clear(Address at, int64_t bytes, const StreamHandle& stream) const;  // bytes: a multiple of 4
+  void upload(const char* what, Address to, const void* from, int64_t bytes, const StreamHandle& stream) const;
   // Launches `blocks` blocks of kThreads threads. `arguments`: the kernel's one argument.
   void launch(const char* kernel, int64_t blocks, int64_t shared_bytes, Stream* stream, const void* arguments);
 
@@ -47,29 +52,40 @@ class GpuDevice {
   std::mutex mutex_;  // of kernels_
 };
 
+// Something that the driver has made and that its function kRelease takes back.
+template <typename T, Result (*Driver::*kRelease)(T)>
+class Made {
+ public:
+  Made() = default;
+  Made(const Driver& driver, T value) : driver_(&driver), value_(value) {}
+  ~Made() {
+    if (value_ != T{}) (driver_->*kRelease)(value_);
+  }
+  Made(Made&& other) noexcept { *this = std::move(other); }
+  Made& operator=(Made&& other) noexcept {
+    std::swap(driver_, other.driver_);
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  T get() const { return value_; }
+
+ private:
+  const Driver* driver_ = nullptr;
+  T value_{};
+};
+
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(const GpuDevice& device, int64_t bytes);
-  ~DeviceMemory();
-  DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  Address address() const { return address_; }
+  Address address() const { return memory_.get(); }
   template <typename T>
-  T* as(int64_t offset_bytes = 0) const {
-    return reinterpret_cast<T*>(static_cast<uintptr_t>(address_ + static_cast<Address>(offset_bytes)));
+  T* as() const {
+    return reinterpret_cast<T*>(static_cast<uintptr_t>(address()));
   }
 
  private:
-  void swap(DeviceMemory& other) {
-    std::swap(device_, other.device_);
-    std::swap(address_, other.address_);
-  }
-  const GpuDevice* device_ = nullptr;
-  Address address_ = 0;
+  Made<Address, &Driver::release> memory_;
 };
 
 // Memory of the host that the GPU copies from and to directly.
@@ -77,53 +93,36 @@ class PinnedMemory {
  public:
   PinnedMemory() = default;
   PinnedMemory(const GpuDevice& device, int64_t bytes);
-  ~PinnedMemory();
-  PinnedMemory(PinnedMemory&& other) noexcept { swap(other); }
-  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
-    swap(other);
-    return *this;
-  }
   template <typename T>
   T* as() const {
-    return static_cast<T*>(memory_);
+    return static_cast<T*>(memory_.get());
   }
 
  private:
-  void swap(PinnedMemory& other) {
-    std::swap(device_, other.device_);
-    std::swap(memory_, other.memory_);
-  }
-  const GpuDevice* device_ = nullptr;
-  void* memory_ = nullptr;
+  Made<void*, &Driver::release_host> memory_;
 };
 
 class StreamHandle {
  public:
   explicit StreamHandle(const GpuDevice& device);
-  ~StreamHandle();
-  StreamHandle(const StreamHandle&) = delete;
-  StreamHandle& operator=(const StreamHandle&) = delete;
-  Stream* get() const { return stream_; }
+  Stream* get() const { return stream_.get(); }
   void wait() const;
 
  private:
   const GpuDevice& device_;
-  Stream* stream_ = nullptr;
+  Made<Stream*, &Driver::stream_destroy> stream_;
 };
 
 class EventHandle {
  public:
   explicit EventHandle(const GpuDevice& device);
-  ~EventHandle();
-  EventHandle(const EventHandle&) = delete;
-  EventHandle& operator=(const EventHandle&) = delete;
   void record(const StreamHandle& stream) const;
   void wait() const;
   double milliseconds_since(const EventHandle& start) const;
 
  private:
   const GpuDevice& device_;
-  Event* event_ = nullptr;
+  Made<Event*, &Driver::event_destroy> event_;
 };
 
 }  // namespace trawl::cuda

@@ -32,9 +32,7 @@ void GpuPass::finish(GpuLaunch& launched) {
     gpu_.copies->wait();
   }
   const int64_t items = (count + kHitsOfItem - 1) / kHitsOfItem;
-  const auto bound_some = [&](int64_t item) {
-    bound_hits(hits + item * kHitsOfItem, std::min(kHitsOfItem, count - item * kHitsOfItem));
-  };
+  const auto bound_some = [&](int64_t item) { bound_hits(hits + item * kHitsOfItem, std::min(kHitsOfItem, count - item * kHitsOfItem)); };
   if (items == 1) {
     bound_some(0);
   } else if (items > 1) {
@@ -66,10 +64,7 @@ void GpuPass::bound_hits(const DeviceHit* hits, int64_t count) {
     const std::vector<uint32_t>& sampled = sampled_[hit.query];
     // A row counts once in the lower bounds that set tau.
     if (std::binary_search(sampled.begin(), sampled.end(), hit.row)) continue;
-#ifdef TRAWL_MUTATE_LOSE_CANDIDATE
-    if ((shard_.first_row + hit.row) % 97 == 96) continue;
-#endif
-    offer_pair(shard_, codes_.block(hit.row / per_block), hit.row % per_block, bound(hit.query), hit.dot_f64, state(hit.query));
+    add_pair(shard_, codes_.block(hit.row / per_block), hit.row % per_block, bound(hit.query), hit.dot_f64, state(hit.query));
   }
 }
 

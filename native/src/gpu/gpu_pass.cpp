@@ -15,8 +15,8 @@ constexpr int64_t kScanBlocks = 32, kDotBlocks = 8;  // for each multiprocessor,
 
 }  // namespace
 
-GpuPass::GpuPass(const SearchContext& context, GpuCodes::State& gpu, const GpuShard& on_gpu, const Shard& shard, const PackedQueries& packed,
-                 const int64_t* numbers, int64_t count, const States& states, bool filtered)
+GpuPass::GpuPass(const SearchContext& context, GpuCodes::State& gpu, const GpuShard& on_gpu, const Shard& shard,
+                 const PackedQueries& packed, const int64_t* numbers, int64_t count, const States& states, bool filtered)
     : context_(context),
       gpu_(gpu),
       on_gpu_(on_gpu),
@@ -33,7 +33,7 @@ GpuPass::GpuPass(const SearchContext& context, GpuCodes::State& gpu, const GpuSh
 void GpuPass::run() {
   context_.check_cancelled();
   upload_queries();
-  if (sample_pays()) sample();
+  if (worth_sampling()) sample();
   const auto rows = static_cast<uint32_t>(codes_.rows());
   uint32_t at = 0;
   GpuLaunch *running = nullptr, *next = gpu_.launches[0].get(), *other = gpu_.launches[1].get();
@@ -52,9 +52,6 @@ void GpuPass::run() {
   }
 }
 
-void GpuPass::to_device(Address to, const void* from, int64_t bytes) const {
-  gpu_.device.driver.check(gpu_.device.driver.copy_to_device(to, from, static_cast<size_t>(bytes), gpu_.stream->get()), "take queries");
-}
 void GpuPass::to_host(void* to, Address from, int64_t bytes, const StreamHandle& stream) const {
   gpu_.device.driver.check(gpu_.device.driver.copy_to_host(to, from, static_cast<size_t>(bytes), stream.get()), "return hits");
 }
@@ -65,7 +62,7 @@ void GpuPass::upload_queries() {
   auto* const rotated = gpu_.host_rotated.as<double>();
   const int8_t offset = static_cast<int8_t>(packed_.kernels.rows_offset ? -128 : 0);
   const auto copy = [&](int64_t i) {
-    const int8_t* const from = packed_.natural_i8.data() + numbers_[i] * padded;
+    const int8_t* const from = packed_.row_order_i8.data() + numbers_[i] * padded;
     for (int64_t j = 0; j < padded; ++j) digits[i * padded + j] = static_cast<int8_t>(from[j] ^ offset);
     std::memcpy(rotated + i * padded, packed_.rotated_f64.data() + numbers_[i] * padded, static_cast<size_t>(padded) * 8);
   };
@@ -74,8 +71,8 @@ void GpuPass::upload_queries() {
   } else {
     context_.pool.run(count_, copy);
   }
-  to_device(gpu_.digits_i8.address(), digits, count_ * padded);
-  to_device(gpu_.rotated_f64.address(), rotated, count_ * padded * 8);
+  gpu_.device.upload("queries", gpu_.digits_i8.address(), digits, count_ * padded, *gpu_.stream);
+  gpu_.device.upload("queries", gpu_.rotated_f64.address(), rotated, count_ * padded * 8, *gpu_.stream);
 }
 
 void GpuPass::upload_numbers(GpuLaunch& launch) {
@@ -84,7 +81,7 @@ void GpuPass::upload_numbers(GpuLaunch& launch) {
     const QueryBound& b = bound(i);
     numbers[i] = {b.phi_f32, b.test_a_f32, b.test_n_f32, b.theta(state(i).tau())};
   }
-  to_device(launch.query_numbers.address(), numbers, count_ * static_cast<int64_t>(sizeof(QueryNumbers)));
+  gpu_.device.upload("queries", launch.query_numbers.address(), numbers, count_ * static_cast<int64_t>(sizeof(QueryNumbers)), *gpu_.stream);
 }
 
 ScanArguments GpuPass::arguments(const GpuLaunch& launch) const {
@@ -138,7 +135,7 @@ void GpuPass::launch(GpuLaunch& launch, uint32_t begin, uint32_t end) {
   launch.begin = begin;
   launch.end = end;
   upload_numbers(launch);
-  gpu_.device.driver.check(gpu_.device.driver.set_words(launch.count.address(), 0, 1, gpu_.stream->get()), "clear memory");
+  gpu_.device.clear(launch.count.address(), 4, *gpu_.stream);
   ScanArguments scan = arguments(launch);
   scan.begin = begin;
   scan.end = end;

@@ -13,7 +13,7 @@ int64_t GpuPass::groups_wanted() const {
   return groups;
 }
 
-bool GpuPass::sample_pays() const {
+bool GpuPass::worth_sampling() const {
   if (2 * context_.options.k > groups_wanted()) return false;
   if (shard_.first_row < codes_.rows() / 4) return true;
   for (int64_t i = 0; i < count_; ++i) {
@@ -33,8 +33,7 @@ void GpuPass::sample() {
   scan.tile_stride = static_cast<uint32_t>(std::max<int64_t>(1, tiles / wanted));
   scan.tiles = static_cast<uint32_t>((tiles + scan.tile_stride - 1) / scan.tile_stride);
   scan.groups = static_cast<uint32_t>(groups);
-  gpu_.device.driver.check(
-      gpu_.device.driver.set_words(gpu_.maxima.address(), 0, static_cast<size_t>(count_ * groups * 2), gpu_.stream->get()), "clear memory");
+  gpu_.device.clear(gpu_.maxima.address(), count_ * groups * 8, *gpu_.stream);
   gpu_.start->record(*gpu_.stream);
   start_many(scan, kSampleNarrow, kSampleWide);
   gpu_.done->record(*gpu_.stream);

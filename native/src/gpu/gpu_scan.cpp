@@ -34,8 +34,7 @@ bool upload_passing(const SearchContext& context, GpuCodes::State& gpu, const Sh
     const int64_t first = word * 64;
     words[word] = first < rows ? context.filter.word(shard.first_row + first, std::min<int64_t>(64, rows - first)) : 0;
   }
-  gpu.device.driver.check(
-      gpu.device.driver.copy_to_device(gpu.passing.address(), words, static_cast<size_t>(count) * 8, gpu.stream->get()), "take a filter");
+  gpu.device.upload("a filter", gpu.passing.address(), words, count * 8, *gpu.stream);
   return true;
 }
 
@@ -55,13 +54,9 @@ void run_passes(const SearchContext& context, GpuCodes::State& gpu, const GpuSha
 // A query whose row test could overflow float32 keeps every row, so the GPU cannot help it.
 void scan_untestable(const SearchContext& context, const Shard& shard, const PackMean& mean, const double* queries_f64,
                      const std::vector<int64_t>& numbers, const States& states) {
-  std::vector<double> queries(numbers.size() * mean.dimension);
+  const std::vector<double> queries = gather_queries(queries_f64, mean.dimension, numbers);
   States some;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    std::copy(queries_f64 + numbers[i] * mean.dimension, queries_f64 + (numbers[i] + 1) * mean.dimension,
-              queries.data() + static_cast<int64_t>(i) * mean.dimension);
-    some.push_back(states[numbers[i]]);
-  }
+  for (const int64_t q : numbers) some.push_back(states[q]);
   const PackedQueries packed(CodesPacker(mean), queries.data(), static_cast<int64_t>(numbers.size()), context.choice, context.pool);
   CodesScan scan(context, shard, mean, packed, some);
   context.pool.run(shard.codes->blocks(), [&](int64_t block) { scan.block(block); });
@@ -74,11 +69,11 @@ void scan_on_gpu(const SearchContext& context, const Shard& shard, const PackMea
   GpuCodes::State& gpu = context.options.gpu->state();
   const GpuShard* const on_gpu = gpu.shard_of(shard.codes.get());
   if (on_gpu == nullptr) {
-    throw Error(ErrorCode::kBadArgument, "the GPU has the codes of another index; upload those of this one");
+    throw Error(ErrorCode::kBadArgument, "the GPU has the codes of another index; upload the codes of this one");
   }
   std::vector<int64_t> testable, untestable;
   for (int64_t q = 0; q < packed.count; ++q) {
-    if (!states[q]->gave_up()) (packed.fine.bounds[q].testable ? testable : untestable).push_back(q);
+    if (!states[q]->needs_full_scan()) (packed.row_order.bounds[q].testable ? testable : untestable).push_back(q);
   }
   if (!testable.empty()) {
     std::unique_lock<std::timed_mutex> lock(gpu.mutex, std::defer_lock);

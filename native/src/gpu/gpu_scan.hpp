@@ -6,7 +6,7 @@
 
 namespace trawl {
 
-// Does what a CodesScan over all blocks does. queries_f64: those of `packed`, as they were packed.
+// Does the same as a CodesScan over all blocks. queries_f64: the queries of `packed` before packing.
 void scan_on_gpu(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& packed,
                  const double* queries_f64, const States& states);
 

@@ -11,17 +11,19 @@
 #define TRAWL_END ".popsection"
 #endif
 
-asm(TRAWL_SECTION "\n"
-    ".globl " TRAWL_SYMBOL "\n"
+asm(TRAWL_SECTION
+    "\n"
+    ".globl " TRAWL_SYMBOL
+    "\n"
 #if !defined(__APPLE__)
     ".hidden " TRAWL_SYMBOL "\n"
 #else
     ".private_extern " TRAWL_SYMBOL "\n"
 #endif
-    TRAWL_SYMBOL ":\n"
+    TRAWL_SYMBOL
+    ":\n"
     ".incbin \"generated/scan.ptx\"\n"
-    ".byte 0\n"
-    TRAWL_END "\n");
+    ".byte 0\n" TRAWL_END "\n");
 
 extern "C" __attribute__((visibility("hidden"))) const char trawl_scan_ptx[];
 

@@ -12,8 +12,7 @@ namespace {
 
 uint32_t lower_case(uint32_t code) {
   const LowerCaseRun* end = kLowerCaseRuns + kLowerCaseRunCount;
-  const LowerCaseRun* run =
-      std::lower_bound(kLowerCaseRuns, end, code, [](const LowerCaseRun& r, uint32_t c) { return r.last < c; });
+  const LowerCaseRun* run = std::lower_bound(kLowerCaseRuns, end, code, [](const LowerCaseRun& r, uint32_t c) { return r.last < c; });
   if (run == end || code < run->first || (code - run->first) % run->step != 0) return code;
   return code + run->difference;
 }
@@ -33,9 +32,9 @@ void append_lower_case(std::string_view term, std::string& lower) {
   }
 }
 
-constexpr std::string_view kEnglishStopWords[] = {
-    "a",  "an", "and", "are",  "as",  "at",    "be",    "but",  "by",   "for",  "if",   "in",   "into", "is",   "it",  "no", "not",
-    "of", "on", "or",  "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with"};
+constexpr std::string_view kEnglishStopWords[] = {"a",   "an",    "and",  "are",   "as",    "at",   "be",   "but", "by",  "for",  "if",
+                                                  "in",  "into",  "is",   "it",    "no",    "not",  "of",   "on",  "or",  "such", "that",
+                                                  "the", "their", "then", "there", "these", "they", "this", "to",  "was", "will", "with"};
 // Lucene's CJKAnalyzer has different stop words: without "an", with "s", "t" and "www".
 constexpr std::string_view kMoreCjkStopWords[] = {"s", "t", "www"};
 
@@ -67,9 +66,7 @@ constexpr StopWords kStopWords;
 static_assert(AsciiWord::kMaxBytes <= kMaxAsciiWord, "the stemmer takes the words of the tokenizer");
 static_assert(kStopWords.all_apart, "two stop words have one place");
 
-bool is_english_stop_word(std::string_view term) {
-  return term.size() <= kLongestStopWord && kStopWords.has(number_of(term));
-}
+bool is_english_stop_word(std::string_view term) { return term.size() <= kLongestStopWord && kStopWords.has(number_of(term)); }
 
 bool is_english_stop_word(const AsciiWord& word) {
   if (word.size > kLongestStopWord) return false;
@@ -129,8 +126,8 @@ void analyse_english(std::string_view text, Terms& terms) {
 // Java's Character.isWhitespace: Unicode separators except the three no-break spaces, and some ASCII control characters.
 bool is_java_whitespace(uint32_t code) {
   if ((code >= 0x09 && code <= 0x0D) || (code >= 0x1C && code <= 0x20)) return true;
-  return code == 0x1680 || (code >= 0x2000 && code <= 0x200A && code != 0x2007) || code == 0x2028 || code == 0x2029 ||
-         code == 0x205F || code == 0x3000;
+  return code == 0x1680 || (code >= 0x2000 && code <= 0x200A && code != 0x2007) || code == 0x2028 || code == 0x2029 || code == 0x205F ||
+         code == 0x3000;
 }
 
 void analyse_whitespace(std::string_view text, Terms& terms) {
@@ -157,11 +154,11 @@ void analyse_whitespace(std::string_view text, Terms& terms) {
 }
 
 // Maps half-width U+FF65 to U+FF9F to katakana, as Lucene's CJKWidthFilter does.
-constexpr uint16_t kFullWidthKatakana[] = {
-    0x30FB, 0x30F2, 0x30A1, 0x30A3, 0x30A5, 0x30A7, 0x30A9, 0x30E3, 0x30E5, 0x30E7, 0x30C3, 0x30FC, 0x30A2, 0x30A4, 0x30A6,
-    0x30A8, 0x30AA, 0x30AB, 0x30AD, 0x30AF, 0x30B1, 0x30B3, 0x30B5, 0x30B7, 0x30B9, 0x30BB, 0x30BD, 0x30BF, 0x30C1, 0x30C4,
-    0x30C6, 0x30C8, 0x30CA, 0x30CB, 0x30CC, 0x30CD, 0x30CE, 0x30CF, 0x30D2, 0x30D5, 0x30D8, 0x30DB, 0x30DE, 0x30DF, 0x30E0,
-    0x30E1, 0x30E2, 0x30E4, 0x30E6, 0x30E8, 0x30E9, 0x30EA, 0x30EB, 0x30EC, 0x30ED, 0x30EF, 0x30F3, 0x3099, 0x309A};
+constexpr uint16_t kFullWidthKatakana[] = {0x30FB, 0x30F2, 0x30A1, 0x30A3, 0x30A5, 0x30A7, 0x30A9, 0x30E3, 0x30E5, 0x30E7, 0x30C3, 0x30FC,
+                                           0x30A2, 0x30A4, 0x30A6, 0x30A8, 0x30AA, 0x30AB, 0x30AD, 0x30AF, 0x30B1, 0x30B3, 0x30B5, 0x30B7,
+                                           0x30B9, 0x30BB, 0x30BD, 0x30BF, 0x30C1, 0x30C4, 0x30C6, 0x30C8, 0x30CA, 0x30CB, 0x30CC, 0x30CD,
+                                           0x30CE, 0x30CF, 0x30D2, 0x30D5, 0x30D8, 0x30DB, 0x30DE, 0x30DF, 0x30E0, 0x30E1, 0x30E2, 0x30E4,
+                                           0x30E6, 0x30E8, 0x30E9, 0x30EA, 0x30EB, 0x30EC, 0x30ED, 0x30EF, 0x30F3, 0x3099, 0x309A};
 
 // The katakana that combines `base` with a sound mark (U+FF9E voiced, U+FF9F semi-voiced); 0 if there is none.
 uint32_t with_sound_mark(uint32_t base, bool voiced) {
@@ -243,14 +240,10 @@ void analyse_cjk(std::string_view text, Terms& terms) {
 void analyse(Analyser analyser, std::string_view text, Terms& terms) {
   terms.clear();
   switch (analyser) {
-    case Analyser::kEnglish:
-      return analyse_english(text, terms);
-    case Analyser::kStandard:
-      return analyse_standard(text, terms);
-    case Analyser::kWhitespace:
-      return analyse_whitespace(text, terms);
-    case Analyser::kCjk:
-      return analyse_cjk(text, terms);
+    case Analyser::kEnglish: return analyse_english(text, terms);
+    case Analyser::kStandard: return analyse_standard(text, terms);
+    case Analyser::kWhitespace: return analyse_whitespace(text, terms);
+    case Analyser::kCjk: return analyse_cjk(text, terms);
   }
 }
 

@@ -13,9 +13,7 @@ struct ScoredRow {
   int64_t row;
 };
 
-inline bool is_better(const ScoredRow& a, const ScoredRow& b) {
-  return a.score > b.score || (a.score == b.score && a.row < b.row);
-}
+inline bool is_better(const ScoredRow& a, const ScoredRow& b) { return a.score > b.score || (a.score == b.score && a.row < b.row); }
 
 // Each row is a 64-bit key that is larger for a better row. The high half has the bits of the score, which is at least 0; the low
 // half falls with the row. A small k uses a heap. A large k uses a buffer: when it has 2k rows, the best k stay. This takes less

@@ -18,12 +18,8 @@ float looseness(const BoundPair& pair) {
 }  // namespace
 
 void BoundCollector::add(uint32_t tf, uint8_t length_code) {
-#ifdef TRAWL_MUTATE_CAP_TF
-  tf = std::min(tf, kUnboundedTf - 1);
-#endif
   const auto bounded = static_cast<uint8_t>(std::min(tf, kUnboundedTf));
-  auto at = std::lower_bound(pareto_.begin(), pareto_.end(), bounded,
-                             [](const BoundPair& pair, uint8_t value) { return pair.tf < value; });
+  auto at = std::lower_bound(pareto_.begin(), pareto_.end(), bounded, [](const BoundPair& pair, uint8_t value) { return pair.tf < value; });
   if (at != pareto_.end() && at->length_code <= length_code) return;
   // The new pair dominates pairs with a tf no larger and a length no smaller.
   auto first = at;
@@ -50,9 +46,7 @@ BoundPairs BoundCollector::pairs() const {
         best = i;
       }
     }
-#ifndef TRAWL_MUTATE_SMALL_PAIR
     kept[best].tf = kept[best + 1].tf;
-#endif
     kept.erase(kept.begin() + best + 1);
   }
   BoundPairs pairs = {};

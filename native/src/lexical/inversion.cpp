@@ -108,8 +108,7 @@ Inversion invert(Analyser analyser, const char* texts, const uint64_t* ends, siz
   }
   std::vector<uint32_t> order(vocabulary.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return vocabulary.term(a) < vocabulary.term(b); });
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return vocabulary.term(a) < vocabulary.term(b); });
   for (const uint32_t number : order) {
     const std::string_view term = vocabulary.term(number);
     append_varint(result.run, term.size());

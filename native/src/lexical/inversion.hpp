@@ -39,7 +39,7 @@ class Vocabulary {
 struct Inversion {
   std::vector<uint8_t> length_codes;  // one per row
   uint64_t tokens = 0;
-  std::vector<uint8_t> run;           // the sorted run, see append_run
+  std::vector<uint8_t> run;  // the sorted run, see append_run
 };
 
 // Inverts `count` texts whose rows begin at `first_row`. A run contains, for each term in byte order: varint length, the bytes,

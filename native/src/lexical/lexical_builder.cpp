@@ -4,14 +4,15 @@
 #include <cstring>
 #include <queue>
 
-#include "lexical/inversion.hpp"
-#include "lexical/lexical_writer.hpp"
+#include "base/cancel.hpp"
 #include "base/mapped_file.hpp"
 #include "base/os.hpp"
 #include "base/output_file.hpp"
+#include "lexical/inversion.hpp"
+#include "lexical/lexical_writer.hpp"
 #include "lexical/section_checksum.hpp"
-#include "trawl/error.hpp"
 #include "lexical/varint.hpp"
+#include "trawl/error.hpp"
 
 namespace trawl::lexical {
 namespace {
@@ -41,8 +42,13 @@ struct Run {
 class RunReader {
  public:
   RunReader(const Run& run, uint64_t rows)
-      : path_(run.path), expected_(run.checksum), rows_(rows), file_(MappedFile::open(path_, 0, -1)),
-        at_(file_->data()), summed_(at_), end_(at_ + file_->bytes()) {
+      : path_(run.path),
+        expected_(run.checksum),
+        rows_(rows),
+        file_(MappedFile::open(path_, 0, -1)),
+        at_(file_->data()),
+        summed_(at_),
+        end_(at_ + file_->bytes()) {
     file_->advise(MappedFile::Pattern::kSequential);
     next();
   }
@@ -88,8 +94,9 @@ class RunReader {
   }
 
   [[noreturn]] void damaged() const {
-    throw Error(ErrorCode::kBadFile, path_ + ": this temporary file differs from what was written to it. Check the disk, and run "
-                                             "the same command again.");
+    throw Error(ErrorCode::kBadFile, path_ +
+                                         ": this temporary file differs from what was written to it. Check the disk, and run "
+                                         "the same command again.");
   }
 
   static constexpr int64_t kSummedBytes = 1 << 20;
@@ -118,21 +125,16 @@ struct LexicalBuilder::State {
   Analyser analyser;
   ThreadPool& pool;
   const std::atomic<bool>* cancel = nullptr;  // of the running call
-  std::vector<Part> parts;  // the full parts, and the part that is being filled
+  std::vector<Part> parts;                    // the full parts, and the part that is being filled
   uint64_t rows = 0;
   uint64_t tokens = 0;
   std::vector<uint8_t> length_codes;
   std::vector<Run> runs;
 
-  State(std::string path, Analyser analyser, ThreadPool& pool)
-      : path(std::move(path)), analyser(analyser), pool(pool) {}
+  State(std::string path, Analyser analyser, ThreadPool& pool) : path(std::move(path)), analyser(analyser), pool(pool) {}
 
   ~State() {
     for (const Run& run : runs) os::remove(run.path);
-  }
-
-  void check_cancel() const {
-    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) throw Error(ErrorCode::kCancelled, "cancelled");
   }
 
   void add(std::string_view text) {
@@ -149,7 +151,7 @@ struct LexicalBuilder::State {
   }
 
   void invert_parts() {
-    check_cancel();
+    check_cancelled(cancel);
     const size_t first_run = runs.size();
     std::vector<Inversion> inversions(parts.size());
     for (size_t i = 0; i < parts.size(); i++) runs.push_back({path + ".run-" + std::to_string(first_run + i)});
@@ -202,7 +204,7 @@ LexicalBuildSummary LexicalBuilder::finish(const std::atomic<bool>* cancel) {
   std::vector<Posting> postings;
   std::string term;
   while (!next.empty()) {
-    if (summary.terms % 4096 == 0) state.check_cancel();
+    if (summary.terms % 4096 == 0) check_cancelled(state.cancel);
     term = readers[next.top()].term();
     postings.clear();
     while (!next.empty() && readers[next.top()].term() == term) {

@@ -29,7 +29,7 @@ std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const
   std::vector<TermPostings> postings(index.shards().size());
   DecodedBlocks blocks(1);
   for (size_t term = 0; term < query.size(); term++) {
-    check_cancel(options);
+    check_cancelled(options.cancel);
     const uint64_t frequency = index.document_frequency(query[term].term, postings.data());
     if (frequency == 0) continue;
     const float idf = inverse_document_frequency(frequency, index.counts().documents);

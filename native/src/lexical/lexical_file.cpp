@@ -5,8 +5,8 @@
 
 #include "base/checksum.hpp"
 #include "lexical/posting_block.hpp"
-#include "trawl/error.hpp"
 #include "lexical/varint.hpp"
+#include "trawl/error.hpp"
 
 namespace trawl::lexical {
 
@@ -127,9 +127,6 @@ TermPostings LexicalFile::find(std::string_view term) const {
     previous_size = shared + more;
     // A term is larger than the one before it at the first byte that differs. If it shares more than `equal` bytes with that
     // term, it is still before the wanted term. If it shares fewer, it is after the wanted term.
-#ifdef TRAWL_MUTATE_LOSE_TERM
-    if (shared <= equal && i > 0 && equal > 0) return {};
-#endif
     if (shared < equal) return {};
     if (shared == equal) {
       uint64_t same = 0;

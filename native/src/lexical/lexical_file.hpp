@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "lexical/lexical_format.hpp"
 #include "base/mapped_file.hpp"
+#include "lexical/lexical_format.hpp"
 #include "trawl/analyser.hpp"
 
 namespace trawl::lexical {
@@ -66,7 +66,7 @@ class LexicalFile {
 
   // The numbers at the start of a term in the dictionary.
   struct TermSizes {
-    uint64_t shared;  // bytes that are those of the term before it
+    uint64_t shared;  // bytes that the term before it begins with, too
     uint64_t more;    // bytes that follow
   };
   TermSizes read_sizes(const uint8_t*& at, uint64_t previous_bytes) const {

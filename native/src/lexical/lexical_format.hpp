@@ -9,7 +9,7 @@
 //
 // A term: one byte with the number of bytes shared with the term before it in its block (0 for the first) in the high four bits,
 // and the number of further bytes in the low four bits. 15 in either means 15 or more: a varint with the number less 15 follows,
-// first the one of the shared bytes. Then the further bytes, and a varint: 0 if the term occurs once, in one row; else df. Then, if
+// for the shared bytes first. Then the further bytes, and a varint: 0 if the term occurs once, in one row; else df. Then, if
 // it occurs once: varint row. If df is 1: varint row, varint tf - 1. Else varint number of bytes of its list.
 //
 // A list of up to 128 postings is one block (posting_block.hpp). A longer one is
@@ -18,7 +18,7 @@
 //   blocks              128 postings each; the last block has the rest
 //
 // BoundPairs holds up to four (tf, length code) pairs; unused ones repeat the last. For each posting there is a pair that
-// dominates it: its tf is no smaller and its length code no larger. So the largest score of the pairs bounds the score of every
+// dominates it: its tf is at least as large and its length code at most as large. So the largest score of the pairs bounds the score of every
 // posting, for any k1, b and weight (see similarity.hpp). A tf of 255 stands for any number.
 //
 // Version history

@@ -35,9 +35,7 @@ void LexicalIndex::set_deleted(const std::string& path) {
     file->damaged("it has more rows or tokens than the shards");
   }
   state_->counts.documents -= header.documents;
-#ifndef TRAWL_MUTATE_DELETED_TOKENS
   state_->counts.tokens -= header.tokens;
-#endif
   state_->deleted = std::move(file);
 }
 
@@ -66,9 +64,6 @@ uint64_t LexicalIndex::document_frequency(std::string_view term, TermPostings* p
   if (state_->deleted == nullptr) return count;
   const uint64_t deleted = state_->deleted->find(term).count;
   if (deleted > count) state_->deleted->damaged("it has more rows with a term than the shards");
-#ifdef TRAWL_MUTATE_DELETED_ROWS
-  return count;
-#endif
   return count - deleted;
 }
 

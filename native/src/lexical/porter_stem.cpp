@@ -34,17 +34,14 @@ class Stemmer {
  private:
   // Endings are tried in this order. The first match ends the search, even if it is not replaced.
   static constexpr Suffix kStep2[] = {
-      {"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"},   {"anci", "ance"},   {"izer", "ize"},
-      {"bli", "ble"},     {"alli", "al"},     {"entli", "ent"},   {"eli", "e"},       {"ousli", "ous"},
-      {"ization", "ize"}, {"ation", "ate"},   {"ator", "ate"},    {"alism", "al"},    {"iveness", "ive"},
-      {"fulness", "ful"}, {"ousness", "ous"}, {"aliti", "al"},    {"iviti", "ive"},   {"biliti", "ble"},
-      {"logi", "log"}};
+      {"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"},   {"anci", "ance"},   {"izer", "ize"},  {"bli", "ble"},    {"alli", "al"},
+      {"entli", "ent"},   {"eli", "e"},       {"ousli", "ous"},   {"ization", "ize"}, {"ation", "ate"}, {"ator", "ate"},   {"alism", "al"},
+      {"iveness", "ive"}, {"fulness", "ful"}, {"ousness", "ous"}, {"aliti", "al"},    {"iviti", "ive"}, {"biliti", "ble"}, {"logi", "log"}};
   static constexpr Suffix kStep3[] = {{"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"},
                                       {"ical", "ic"},  {"ful", ""},   {"ness", ""}};
-  static constexpr Suffix kStep4[] = {{"al", ""},   {"ance", ""}, {"ence", ""},  {"er", ""},   {"ic", ""},
-                                      {"able", ""}, {"ible", ""}, {"ant", ""},   {"ement", ""}, {"ment", ""},
-                                      {"ent", ""},  {"ion", "", true},  {"ou", ""},    {"ism", ""},  {"ate", ""},
-                                      {"iti", ""},  {"ous", ""},  {"ive", ""},   {"ize", ""}};
+  static constexpr Suffix kStep4[] = {{"al", ""},  {"ance", ""},  {"ence", ""}, {"er", ""},  {"ic", ""},        {"able", ""}, {"ible", ""},
+                                      {"ant", ""}, {"ement", ""}, {"ment", ""}, {"ent", ""}, {"ion", "", true}, {"ou", ""},   {"ism", ""},
+                                      {"ate", ""}, {"iti", ""},   {"ous", ""},  {"ive", ""}, {"ize", ""}};
 
   size_t length() const { return word_.size(); }
 
@@ -311,90 +308,49 @@ class AsciiStemmer {
   // Endings whose last letter but one differs exclude each other, so the order matters within a case only.
   void replace_double_suffix() {
     switch (word_[size_ - 2]) {
-      case 'a':
-        replace("ational", "ate") || replace("tional", "tion");
-        break;
-      case 'c':
-        replace("enci", "ence") || replace("anci", "ance");
-        break;
-      case 'e':
-        replace("izer", "ize");
-        break;
-      case 'g':
-        replace("logi", "log");
-        break;
+      case 'a': replace("ational", "ate") || replace("tional", "tion"); break;
+      case 'c': replace("enci", "ence") || replace("anci", "ance"); break;
+      case 'e': replace("izer", "ize"); break;
+      case 'g': replace("logi", "log"); break;
       case 'l':
         replace("bli", "ble") || replace("alli", "al") || replace("entli", "ent") || replace("eli", "e") || replace("ousli", "ous");
         break;
-      case 'o':
-        replace("ization", "ize") || replace("ation", "ate") || replace("ator", "ate");
-        break;
-      case 's':
-        replace("alism", "al") || replace("iveness", "ive") || replace("fulness", "ful") || replace("ousness", "ous");
-        break;
-      case 't':
-        replace("aliti", "al") || replace("iviti", "ive") || replace("biliti", "ble");
-        break;
+      case 'o': replace("ization", "ize") || replace("ation", "ate") || replace("ator", "ate"); break;
+      case 's': replace("alism", "al") || replace("iveness", "ive") || replace("fulness", "ful") || replace("ousness", "ous"); break;
+      case 't': replace("aliti", "al") || replace("iviti", "ive") || replace("biliti", "ble"); break;
+      default: break;
     }
   }
 
   void replace_full_or_ness() {
     switch (word_[size_ - 1]) {
-      case 'e':
-        replace("icate", "ic") || replace("ative", "") || replace("alize", "al");
-        break;
-      case 'i':
-        replace("iciti", "ic");
-        break;
-      case 'l':
-        replace("ical", "ic") || replace("ful", "");
-        break;
-      case 's':
-        replace("ness", "");
-        break;
+      case 'e': replace("icate", "ic") || replace("ative", "") || replace("alize", "al"); break;
+      case 'i': replace("iciti", "ic"); break;
+      case 'l': replace("ical", "ic") || replace("ful", ""); break;
+      case 's': replace("ness", ""); break;
+      default: break;
     }
   }
 
   void remove_last_suffix() {
     if (size_ < 2) return;
     switch (word_[size_ - 2]) {
-      case 'a':
-        remove("al");
-        break;
-      case 'c':
-        remove("ance") || remove("ence");
-        break;
-      case 'e':
-        remove("er");
-        break;
-      case 'i':
-        remove("ic");
-        break;
-      case 'l':
-        remove("able") || remove("ible");
-        break;
-      case 'n':
-        remove("ant") || remove("ement") || remove("ment") || remove("ent");
-        break;
+      case 'a': remove("al"); break;
+      case 'c': remove("ance") || remove("ence"); break;
+      case 'e': remove("er"); break;
+      case 'i': remove("ic"); break;
+      case 'l': remove("able") || remove("ible"); break;
+      case 'n': remove("ant") || remove("ement") || remove("ment") || remove("ent"); break;
       case 'o':
         if (size_ > 3 && (word_[size_ - 4] == 's' || word_[size_ - 4] == 't') && remove("ion")) break;
         remove("ou");
         break;
-      case 's':
-        remove("ism");
-        break;
-      case 't':
-        remove("ate") || remove("iti");
-        break;
-      case 'u':
-        remove("ous");
-        break;
-      case 'v':
-        remove("ive");
-        break;
-      case 'z':
-        remove("ize");
-        break;
+      case 's': remove("ism"); break;
+      case 't': remove("ate") || remove("iti"); break;
+      case 'u': remove("ous"); break;
+      case 'v': remove("ive"); break;
+      case 'z': remove("ize"); break;
+      default: break;
     }
   }
 

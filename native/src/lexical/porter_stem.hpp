@@ -10,7 +10,7 @@ namespace trawl::lexical {
 // after a consonant; all other characters are consonants.
 void porter_stem(std::string& word);
 
-// The same for a word of ASCII, up to kMaxAsciiWord bytes, in place. Returns the size of the stem, at most that of the word.
+// The same for a word of ASCII, up to kMaxAsciiWord bytes, in place. Returns the size of the stem, at most `size`.
 inline constexpr size_t kMaxAsciiWord = 63;
 size_t porter_stem_ascii(char* word, size_t size);
 

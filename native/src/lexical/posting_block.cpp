@@ -8,25 +8,23 @@
 namespace trawl::lexical {
 namespace {
 
-constexpr uint32_t kLanes = 4;
+constexpr uint32_t kStreams = 4;
 typedef uint32_t Lanes __attribute__((vector_size(16)));
 
 uint32_t bit_width(uint32_t value) { return value == 0 ? 0 : 32 - static_cast<uint32_t>(__builtin_clz(value)); }
 
-uint32_t packed_bytes(uint32_t count, uint32_t bits) {
-  return count == kBlockPostings ? 16 * bits : (count * bits + 7) / 8;
-}
+uint32_t packed_bytes(uint32_t count, uint32_t bits) { return count == kBlockPostings ? 16 * bits : (count * bits + 7) / 8; }
 
 void append_word(std::vector<uint8_t>& bytes, uint32_t word) {
   for (int i = 0; i < 4; i++) bytes.push_back(static_cast<uint8_t>(word >> 8 * i));
 }
 
 void pack_lanes(const uint32_t* values, uint32_t bits, std::vector<uint8_t>& bytes) {
-  uint64_t pending[kLanes] = {};
+  uint64_t pending[kStreams] = {};
   uint32_t filled = 0;
-  for (uint32_t i = 0; i < kBlockPostings / kLanes; i++) {
-    for (uint32_t lane = 0; lane < kLanes; lane++) {
-      pending[lane] |= static_cast<uint64_t>(values[kLanes * i + lane]) << filled;
+  for (uint32_t i = 0; i < kBlockPostings / kStreams; i++) {
+    for (uint32_t lane = 0; lane < kStreams; lane++) {
+      pending[lane] |= static_cast<uint64_t>(values[kStreams * i + lane]) << filled;
     }
     filled += bits;
     if (filled < 32) continue;
@@ -72,7 +70,7 @@ void unpack_lanes(const uint8_t* in, uint32_t* out) {
     constexpr uint32_t mask = Bits == 32 ? ~0u : (1u << Bits % 32) - 1;
     Lanes word = load(in);
 #pragma GCC unroll 32
-    for (uint32_t i = 0; i < kBlockPostings / kLanes; i++) {
+    for (uint32_t i = 0; i < kBlockPostings / kStreams; i++) {
       const uint32_t bit = i * Bits % 32;
       const uint32_t index = i * Bits / 32;
       Lanes value = word >> bit;
@@ -81,7 +79,7 @@ void unpack_lanes(const uint8_t* in, uint32_t* out) {
         if (bit + Bits > 32) value |= word << (32 - bit);
       }
       value &= mask;
-      std::memcpy(out + kLanes * i, &value, sizeof value);
+      std::memcpy(out + kStreams * i, &value, sizeof value);
     }
   }
 }
@@ -121,7 +119,7 @@ struct BlockHeader {
   uint32_t exceptions;
 };
 
-constexpr uint32_t kLongHeader = 3;     // in place of the bits of tf - 1
+constexpr uint32_t kLongHeader = 3;      // in place of the bits of tf - 1
 constexpr uint32_t kManyExceptions = 7;  // in place of the number of exceptions
 
 uint32_t header_bytes(uint32_t tf_bits, uint32_t exceptions) {
@@ -183,7 +181,7 @@ void sum_gaps(uint32_t* rows, uint32_t count, uint32_t first_base) {
   uint32_t row = first_base;
   uint32_t i = 0;
   Lanes base = {row, row, row, row};
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kStreams <= count; i += kStreams) {
     Lanes value;
     std::memcpy(&value, rows + i, sizeof value);
     value += 1u;
@@ -228,8 +226,8 @@ void encode_block(const Posting* postings, uint32_t count, int64_t previous_row,
   bytes.insert(bytes.end(), exceptions.begin(), exceptions.end());
 }
 
-bool decode_block(const uint8_t* begin, const uint8_t* end, uint32_t count, int64_t previous_row, uint32_t rows,
-                  uint32_t* row_out, uint32_t* tf_out) {
+bool decode_block(const uint8_t* begin, const uint8_t* end, uint32_t count, int64_t previous_row, uint32_t rows, uint32_t* row_out,
+                  uint32_t* tf_out) {
   const uint8_t* at = begin;
   BlockHeader header;
   if (!read_header(at, end, header) || header.gap_bits > 32) return false;
@@ -246,9 +244,6 @@ bool decode_block(const uint8_t* begin, const uint8_t* end, uint32_t count, int6
     const uint32_t index = *at++;
     uint64_t high;
     if (index >= count || !read_varint(at, end, high) || high >> (31 - tf_bits) != 0) return false;
-#ifdef TRAWL_MUTATE_LOSE_EXCEPTION
-    if (i == 6) continue;
-#endif
     tf_out[index] |= static_cast<uint32_t>(high) << tf_bits;
   }
   for (uint32_t i = 0; i < count; i++) tf_out[i]++;

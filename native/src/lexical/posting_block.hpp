@@ -33,7 +33,7 @@ void encode_block(const Posting* postings, uint32_t count, int64_t previous_row,
 
 // Decodes a block. Returns false if it does not end before `end`, or if its rows do not rise or are not below `rows`; the
 // output is then undefined. `row_out` and `tf_out` must have room for 128 values.
-bool decode_block(const uint8_t* begin, const uint8_t* end, uint32_t count, int64_t previous_row, uint32_t rows,
-                  uint32_t* row_out, uint32_t* tf_out);
+bool decode_block(const uint8_t* begin, const uint8_t* end, uint32_t count, int64_t previous_row, uint32_t rows, uint32_t* row_out,
+                  uint32_t* tf_out);
 
 }  // namespace trawl::lexical

@@ -5,9 +5,13 @@
 
 namespace trawl::lexical {
 
-PostingCursor::PostingCursor(const LexicalFile& file, const TermPostings& term, float weight,
-                             const InverseNorms& inverse, DecodedBlocks& blocks)
-    : file_(file), inverse_(inverse), weight_(weight), count_(term.count), blocks_((term.count + kBlockPostings - 1) / kBlockPostings),
+PostingCursor::PostingCursor(const LexicalFile& file, const TermPostings& term, float weight, const InverseNorms& inverse,
+                             DecodedBlocks& blocks)
+    : file_(file),
+      inverse_(inverse),
+      weight_(weight),
+      count_(term.count),
+      blocks_((term.count + kBlockPostings - 1) / kBlockPostings),
       decoded_(blocks) {
   if (count_ == 0) return;
   if (blocks_ > 1) {
@@ -40,9 +44,6 @@ float PostingCursor::bound_of(const BoundPairs& pairs) const {
   for (const BoundPair& pair : pairs.of) {
     bound = std::max(bound, pair.tf == kUnboundedTf ? weight_ : score(pair.tf, pair.length_code));
   }
-#ifdef TRAWL_MUTATE_LOWER_BOUND  // a deliberate bug: `make test-mutations` fails if no test finds it
-  bound = std::nextafter(bound, 0.0f);
-#endif
   return bound;
 }
 
@@ -70,9 +71,6 @@ bool PostingCursor::may_have_rows_in(uint32_t begin, uint32_t end) {
 void PostingCursor::next_block() {
   previous_row_ = last_row();
   block_++;
-#ifdef TRAWL_MUTATE_LOSE_BLOCK  // a deliberate bug, as above
-  if (block_ == 3 && block_ < blocks_) previous_row_ = head(block_++).last_row;
-#endif
   is_decoded_ = false;
   is_scored_ = false;
   at_ = 0;
@@ -171,11 +169,7 @@ void PostingCursor::add_scores(const uint32_t* rows, size_t count, double* sums)
         left -= half;
       }
       const float posting = score(decoded_->tfs[at - in_block], codes[row]);
-#ifdef TRAWL_MUTATE_UNMATCHED  // a deliberate bug: `make test-mutations` fails if no test finds it
-      sums[i] += *at == row ? posting : 0;
-#else
       sums[i] += *at == row ? posting : -0.0f;  // adding -0 changes no sum, not even kNoSum
-#endif
     }
   }
 }

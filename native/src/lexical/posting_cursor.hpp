@@ -97,8 +97,8 @@ class PostingCursor {
   // No posting of the current block or of later ones is below this row.
   uint32_t first_possible_row() const { return static_cast<uint32_t>(previous_row_ + 1); }
   void next_block();
-  void skip_to(uint32_t row);   // to the first block that ends at or after the row
-  bool find(uint32_t row);      // whether the list has the row; if so, sets at_ to its posting
+  void skip_to(uint32_t row);  // to the first block that ends at or after the row
+  bool find(uint32_t row);     // whether the list has the row; if so, sets at_ to its posting
   // Whether a list of one block, whose last row is at least `begin`, has a row in [begin, end).
   bool has_row_in(uint32_t begin, uint32_t end) {
     if (next_row_ < begin) {
@@ -113,8 +113,8 @@ class PostingCursor {
     while (at_ + 8 < block_count_ && rows[at_ + 8] <= row) at_ += 8;
     while (at_ < block_count_ && rows[at_] < row) at_++;
   }
-  void decode();                // decodes rows and term frequencies of the current block
-  void score_block();           // computes the scores of the current block
+  void decode();       // decodes rows and term frequencies of the current block
+  void score_block();  // computes the scores of the current block
 
   const LexicalFile& file_;
   const InverseNorms& inverse_;
@@ -127,18 +127,18 @@ class PostingCursor {
   const uint8_t* end_ = nullptr;   // end of the list
 
   uint32_t block_ = 0;
-  BlockHead head_ = {};            // head of the current block, in a list of several blocks
-  int64_t previous_row_ = -1;      // last row of the block before the current one
-  uint32_t only_last_row_ = 0;     // in a list of one block
-  uint32_t only_tf_ = 0;           // in a list of one posting
-  uint32_t next_row_ = 0;          // in a list of one block: its first row from the last `begin` on
+  BlockHead head_ = {};         // head of the current block, in a list of several blocks
+  int64_t previous_row_ = -1;   // last row of the block before the current one
+  uint32_t only_last_row_ = 0;  // in a list of one block
+  uint32_t only_tf_ = 0;        // in a list of one posting
+  uint32_t next_row_ = 0;       // in a list of one block: its first row from the last `begin` on
   bool is_decoded_ = false;
   bool is_scored_ = false;
   uint32_t block_count_ = 0;
-  uint32_t at_ = 0;                // position in the block: the next row is not before it
-  uint32_t blocks_counted_ = 0;    // blocks before this one are in postings_decoded_
+  uint32_t at_ = 0;              // position in the block: the next row is not before it
+  uint32_t blocks_counted_ = 0;  // blocks before this one are in postings_decoded_
   uint64_t postings_decoded_ = 0;
-  HeldBlock decoded_;              // of the current block, if is_decoded_
+  HeldBlock decoded_;  // of the current block, if is_decoded_
 };
 // A query of 100,000 words has as many cursors in every thread.
 static_assert(sizeof(PostingCursor) <= 160, "the state of a term must stay small");

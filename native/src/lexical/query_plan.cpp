@@ -11,10 +11,6 @@
 namespace trawl::lexical {
 namespace {
 
-// A node's score is a sum, rounded to float32, and parts of it may be rounded before. This factor covers three such roundings, of
-// at most 2^-24 each, and the float64 additions of up to 2^30 clauses.
-constexpr double kRoundedSum = 1 + 0x1p-20;
-
 constexpr int kAnyPlace = 1000;       // last place of a node whose scores are all 0
 constexpr int kUnknownPlace = -1000;  // last place of a node whose smallest score is unknown
 
@@ -32,12 +28,9 @@ class Planner {
 
   std::optional<uint32_t> plan(NodeId id, float boost, bool scores) {
     switch (tree_.type(id)) {
-      case NodeType::kTerm:
-        return plan_term(id, boost, scores);
-      case NodeType::kBool:
-        return plan_bool(tree_.clauses(id), boost, scores);
-      case NodeType::kDisMax:
-        return plan_dis_max(id, boost, scores);
+      case NodeType::kTerm: return plan_term(id, boost, scores);
+      case NodeType::kBool: return plan_bool(tree_.clauses(id), boost, scores);
+      case NodeType::kDisMax: return plan_dis_max(id, boost, scores);
       case NodeType::kConstantScore: {
         const auto child = plan(tree_.child(id), 1, false);
         if (!child || !scores) return child;
@@ -46,18 +39,15 @@ class Planner {
         node.cost = plan_.nodes[*child].cost;
         return add(std::move(node));
       }
-      case NodeType::kBoost:
-        return plan(tree_.child(id), tree_.boost(id) * boost, scores);
+      case NodeType::kBoost: return plan(tree_.child(id), tree_.boost(id) * boost, scores);
       case NodeType::kMatchAll: {
         PlanNode node = constant(PlanNode::Type::kMatchAll, boost);
         node.scores = scores;
         node.cost = static_cast<double>(fields_[0].index->rows());
         return add(std::move(node));
       }
-      case NodeType::kRows:
-        return plan_rows(*tree_.rows(id), tree_.row_scores(id).get(), boost, scores);
-      case NodeType::kMatchNone:
-        break;
+      case NodeType::kRows: return plan_rows(*tree_.rows(id), tree_.row_scores(id).get(), boost, scores);
+      case NodeType::kMatchNone: break;
     }
     return {};
   }
@@ -102,12 +92,11 @@ class Planner {
     return add(std::move(node));
   }
 
-  std::optional<uint32_t> plan_rows(const std::vector<uint64_t>& words, const std::vector<float>* row_scores, float boost,
-                                    bool scores) {
+  std::optional<uint32_t> plan_rows(const std::vector<uint64_t>& words, const std::vector<float>* row_scores, float boost, bool scores) {
     const auto expected = static_cast<size_t>(fields_[0].index->rows() + 63) / 64;
     if (words.size() != expected) {
-      throw Error(ErrorCode::kBadArgument, "a set of rows has " + std::to_string(words.size()) + " words, but the index has " +
-                                               std::to_string(expected));
+      throw Error(ErrorCode::kBadArgument,
+                  "a set of rows has " + std::to_string(words.size()) + " words, but the index has " + std::to_string(expected));
     }
     uint64_t count = 0;
     for (const uint64_t word : words) count += static_cast<uint64_t>(__builtin_popcountll(word));
@@ -118,8 +107,8 @@ class Planner {
     node.cost = static_cast<double>(count);
     if (row_scores != nullptr) {
       if (row_scores->size() != count) {
-        throw Error(ErrorCode::kBadArgument, "a set of " + std::to_string(count) + " rows has " +
-                                                 std::to_string(row_scores->size()) + " scores");
+        throw Error(ErrorCode::kBadArgument,
+                    "a set of " + std::to_string(count) + " rows has " + std::to_string(row_scores->size()) + " scores");
       }
       if (scores) describe_scores(words, *row_scores, boost, node);
     }
@@ -127,8 +116,7 @@ class Planner {
   }
 
   // Sets the rows of a kRows node with their scores, and the range of the scores.
-  static void describe_scores(const std::vector<uint64_t>& words, const std::vector<float>& row_scores, float boost,
-                              PlanNode& node) {
+  static void describe_scores(const std::vector<uint64_t>& words, const std::vector<float>& row_scores, float boost, PlanNode& node) {
     node.most = 0;
     node.least = std::numeric_limits<double>::infinity();
     for (size_t word = 0; word < words.size(); word++) {
@@ -165,7 +153,7 @@ class Planner {
       sum += one.most;
       if (one.most > 0) node.least = std::min(node.least, one.least);
     }
-    node.most = sum * kRoundedSum;
+    node.most = sum;
     if (sum == 0) node.least = 0;
     node.last_place = last_place_of(node.least, node.most);
     return add(std::move(node));
@@ -205,16 +193,16 @@ class Planner {
     }
     describe_sums(node);
     const auto cheapest_first = [&](std::vector<uint32_t>& children) {
-      std::stable_sort(children.begin(), children.end(),
-                       [&](uint32_t a, uint32_t b) { return plan_.nodes[a].cost < plan_.nodes[b].cost; });
+      std::stable_sort(children.begin(), children.end(), [&](uint32_t a, uint32_t b) { return plan_.nodes[a].cost < plan_.nodes[b].cost; });
     };
     cheapest_first(node.filter);
     if (!node.order_matters) cheapest_first(node.must);
     return add(std::move(node));
   }
 
-  // Sets the cost of a kBool node, the range of its scores, and whether the order of addition matters. It does not if all sums
-  // are exact in float64: multiples of 2^p (the smallest last place of a clause) that stay below 2^(p + 53).
+  // Sets the cost of a kBool node, the range of its scores, and whether the order of addition matters. It does not if all sums are exact
+  // in float64. They are if they stay below 2^(p + 53), because they are multiples of 2^p, p being the smallest last place of a clause.
+  // `most` has to be below 2^(p + 52), half of that: a clause that is itself a sum may have been rounded up to a score above its `most`.
   void describe_sums(PlanNode& node) const {
     double most = 0;
     double least = std::numeric_limits<double>::infinity();
@@ -237,7 +225,7 @@ class Planner {
     }
     for (const uint32_t child : node.filter) required_cost = std::min(required_cost, plan_.nodes[child].cost);
     node.cost = node.minimum > 0 ? std::min(required_cost, should_cost) : required_cost;
-    node.most = most * kRoundedSum;
+    node.most = most;
     node.least = most == 0 ? 0 : least;
     node.last_place = place;
     node.order_matters = node.scores && most > 0 && !(std::ilogb(node.most) + 1 - place < 53);

@@ -1,7 +1,6 @@
-// Follows BooleanQuery, BoostQuery, ConstantScoreQuery and DisjunctionMaxQuery of https://github.com/apache/lucene, release
-// 9.12.3. A step applies the first rule that changes the node; steps are repeated until no rule changes it. Lucene rewrites
-// clauses one step at a time, too, but applies no other rule until the clauses stop changing. So here the clauses are rewritten
-// completely first.
+// Follows BooleanQuery, BoostQuery, ConstantScoreQuery and DisjunctionMaxQuery of https://github.com/apache/lucene, release 9.12.3. A
+// step applies the first rule that changes the node; steps are repeated until no rule changes it. Lucene also rewrites clauses one step
+// at a time, but applies no other rule until they stop changing. So here the clauses are rewritten completely first.
 #include "lexical/query_rewrite.hpp"
 
 #include <algorithm>
@@ -38,16 +37,11 @@ class Rewriter {
 
   NodeId compute_step(NodeId id) {
     switch (tree_.type(id)) {
-      case NodeType::kBool:
-        return step_bool(id);
-      case NodeType::kDisMax:
-        return step_dis_max(id);
-      case NodeType::kConstantScore:
-        return step_constant_score(id);
-      case NodeType::kBoost:
-        return step_boost(id);
-      default:
-        return id;
+      case NodeType::kBool: return step_bool(id);
+      case NodeType::kDisMax: return step_dis_max(id);
+      case NodeType::kConstantScore: return step_constant_score(id);
+      case NodeType::kBoost: return step_boost(id);
+      default: return id;
     }
   }
 
@@ -129,10 +123,10 @@ class Rewriter {
     const Clauses& clauses = tree_.clauses(id);
     if (clauses.count() == 0) return tree_.match_none();
     using Rule = std::optional<NodeId> (Rewriter::*)(const Clauses&);
-    for (const Rule rule : {&Rewriter::unwrap_single_clause, &Rewriter::step_clauses, &Rewriter::drop_equal_filters,
-                            &Rewriter::refuse_contradiction, &Rewriter::drop_needless_filters, &Rewriter::join_should_and_filter,
-                            &Rewriter::merge_equal_shoulds, &Rewriter::merge_equal_musts, &Rewriter::must_of_all_rows,
-                            &Rewriter::splice_disjunctions, &Rewriter::apply_minimum}) {
+    for (const Rule rule :
+         {&Rewriter::unwrap_single_clause, &Rewriter::step_clauses, &Rewriter::drop_equal_filters, &Rewriter::refuse_contradiction,
+          &Rewriter::drop_needless_filters, &Rewriter::join_should_and_filter, &Rewriter::merge_equal_shoulds, &Rewriter::merge_equal_musts,
+          &Rewriter::must_of_all_rows, &Rewriter::splice_disjunctions, &Rewriter::apply_minimum}) {
       if (const std::optional<NodeId> next = (this->*rule)(clauses)) return *next;
     }
     return id;
@@ -186,10 +180,9 @@ class Rewriter {
   }
 
   NodeId step_filter(NodeId query) {
-    const auto known = wrapped_.find(query);
-    const NodeId wrapped = known != wrapped_.end() ? known->second : tree_.make_constant_score(query);
-    if (known == wrapped_.end()) wrapped_.emplace(query, wrapped);
-    const NodeId next = step(wrapped);
+    const auto [wrapped, is_new] = wrapped_.emplace(query, kUnknown);
+    if (is_new) wrapped->second = tree_.make_constant_score(query);
+    const NodeId next = step(wrapped->second);
     return is(next, NodeType::kConstantScore) ? tree_.child(next) : next;
   }
 
@@ -270,8 +263,9 @@ class Rewriter {
     return tree_.make_bool(std::move(next));
   }
 
-  // Merges clauses that differ only in their boosts into one clause with the sum of the boosts. Returns nothing if there are none.
-  std::optional<std::vector<NodeId>> merge_equal(const std::vector<NodeId>& queries) {
+  // Merges the must or should clauses that differ only in their boosts into one clause with the sum of the boosts.
+  std::optional<NodeId> merge_equal(const Clauses& clauses, std::vector<NodeId> Clauses::* kind) {
+    const std::vector<NodeId>& queries = clauses.*kind;
     struct Merged {
       NodeId query;
       double boost;
@@ -289,33 +283,20 @@ class Rewriter {
       }
     }
     if (merged.size() == queries.size()) return {};
-    std::vector<NodeId> result;
+    Clauses next = clauses;
+    (next.*kind).clear();
     for (const Merged& one : merged) {
-      result.push_back(static_cast<float>(one.boost) == 1 ? one.query : tree_.make_boost(one.query, one.boost));
+      (next.*kind).push_back(static_cast<float>(one.boost) == 1 ? one.query : tree_.make_boost(one.query, one.boost));
     }
-    return result;
+    return tree_.make_bool(std::move(next));
   }
 
   std::optional<NodeId> merge_equal_shoulds(const Clauses& clauses) {
-#ifdef TRAWL_MUTATE_KEEP_EQUAL
-    return {};
-#endif
     if (clauses.should.empty() || clauses.minimum > 1) return {};
-    auto merged = merge_equal(clauses.should);
-    if (!merged) return {};
-    Clauses next = clauses;
-    next.should = std::move(*merged);
-    return tree_.make_bool(std::move(next));
+    return merge_equal(clauses, &Clauses::should);
   }
 
-  std::optional<NodeId> merge_equal_musts(const Clauses& clauses) {
-    if (clauses.must.empty()) return {};
-    auto merged = merge_equal(clauses.must);
-    if (!merged) return {};
-    Clauses next = clauses;
-    next.must = std::move(*merged);
-    return tree_.make_bool(std::move(next));
-  }
+  std::optional<NodeId> merge_equal_musts(const Clauses& clauses) { return merge_equal(clauses, &Clauses::must); }
 
   // In a bool of filters and one must clause that matches all rows, the filters get the constant score of that clause.
   std::optional<NodeId> must_of_all_rows(const Clauses& clauses) {
@@ -341,9 +322,7 @@ class Rewriter {
 
   std::optional<NodeId> splice_disjunctions(const Clauses& clauses) {
     if (clauses.minimum > 1) return {};
-    const auto is_spliced = [&](NodeId query) {
-      return is(query, NodeType::kBool) && tree_.clauses(query).is_pure_disjunction();
-    };
+    const auto is_spliced = [&](NodeId query) { return is(query, NodeType::kBool) && tree_.clauses(query).is_pure_disjunction(); };
     if (std::none_of(clauses.should.begin(), clauses.should.end(), is_spliced)) return {};
     Clauses next = clauses;
     next.should.clear();
@@ -370,9 +349,9 @@ class Rewriter {
   }
 
   QueryTree& tree_;
-  std::vector<NodeId> steps_;                            // by node
-  std::unordered_map<NodeId, NodeId> without_scores_;    // of bools
-  std::unordered_map<NodeId, NodeId> wrapped_;           // filters as constant scores
+  std::vector<NodeId> steps_;                          // by node
+  std::unordered_map<NodeId, NodeId> without_scores_;  // of bools
+  std::unordered_map<NodeId, NodeId> wrapped_;         // filters as constant scores
 };
 
 }  // namespace

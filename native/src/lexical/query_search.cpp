@@ -18,8 +18,6 @@
 namespace trawl::lexical {
 namespace {
 
-constexpr float kNoFloor = -std::numeric_limits<float>::infinity();
-
 void check_fields(const std::vector<const LexicalIndex*>& fields) {
   if (fields.empty()) throw Error(ErrorCode::kBadArgument, "a search needs at least one field");
   for (const LexicalIndex* field : fields) {
@@ -109,7 +107,7 @@ class QuerySearch {
   void search_part(const std::vector<const LexicalIndex::Shard*>& shards, int64_t begin, int64_t end) {
     QueryWindow window(plan_, fields_, shards, memory_);
     for (int64_t from = begin; from < end; from += kQueryWindowRows) {
-      check_cancel(options_);
+      check_cancelled(options_.cancel);
       best_.raise_floor();
       const int64_t to = std::min<int64_t>(end, from + kQueryWindowRows);
       if (!allow_rows(options_, from, to, allowed_)) continue;
@@ -124,12 +122,12 @@ class QuerySearch {
       window.evaluate(allowed_, floor, *matched_);
       int64_t matches = 0;
       for (size_t word = 0; word < matched_->rows.size(); word++) {
-        for (uint64_t bits = matched_->rows[word]; bits != 0; bits &= bits - 1) {
-          const size_t at = word * 64 + static_cast<size_t>(__builtin_ctzll(bits));
-          if (matched_->scores[at] < options_.min_score) continue;
+        for_each_bit(matched_->rows[word], [&](size_t bit) {
+          const size_t at = word * 64 + bit;
+          if (matched_->scores[at] < options_.min_score) return;
           matches++;
           best_.offer(matched_->scores[at], from + static_cast<int64_t>(at));
-        }
+        });
       }
       if (counts) matches_.fetch_add(matches, std::memory_order_relaxed);
     }
@@ -154,8 +152,9 @@ void search_flat(const std::vector<const LexicalIndex*>& fields, std::vector<Pre
     std::vector<BagOfWords> bags;
     std::vector<size_t> places;
     for (size_t i = 0; i < prepared.size(); i++) {
-      if (!prepared[i].flat || prepared[i].flat->field != field) continue;
-      bags.push_back(std::move(prepared[i].flat->bag));
+      std::optional<FlatQuery>& flat = prepared[i].flat;
+      if (!flat || flat->field != field) continue;
+      bags.push_back(std::move(flat->bag));
       places.push_back(i);
     }
     if (bags.empty()) continue;
@@ -171,8 +170,8 @@ void search_flat(const std::vector<const LexicalIndex*>& fields, std::vector<Pre
 
 }  // namespace
 
-LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, const std::vector<Query>& queries,
-                             const QueryOptions& options, ThreadPool& pool) {
+LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, const std::vector<Query>& queries, const QueryOptions& options,
+                             ThreadPool& pool) {
   check_options(options);
   if (options.count < 0) throw Error(ErrorCode::kBadArgument, "count must be at least 0, but is " + std::to_string(options.count));
   if (std::isnan(options.min_score)) throw Error(ErrorCode::kBadArgument, "min_score is not a number");
@@ -193,7 +192,7 @@ LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, con
   std::vector<PreparedQuery> prepared(queries.size());
   pool.run(static_cast<int64_t>(queries.size()), [&](int64_t i) {
     const FloatEnvironment environment;
-    check_cancel(options);
+    check_cancelled(options.cancel);
     PreparedQuery& query = prepared[i];
     query.tree = std::make_unique<QueryTree>(queries[i], fields.size());
     const NodeId root = rewrite_query(*query.tree);

@@ -75,11 +75,8 @@ NodeId QueryTree::copy(const Query& query, size_t fields, int depth) {
       sets_.push_back({query.rows, query.row_scores});
       id = add({NodeType::kRows, 0, 1, static_cast<uint32_t>(sets_.size() - 1)});
       break;
-    case QueryType::kMatchAll:
-      id = add({NodeType::kMatchAll});
-      break;
-    case QueryType::kMatchNone:
-      return match_none();
+    case QueryType::kMatchAll: id = add({NodeType::kMatchAll}); break;
+    case QueryType::kMatchNone: return match_none();
   }
   return query.boost == 1 ? id : make_boost(id, query.boost);
 }
@@ -144,20 +141,17 @@ uint32_t QueryTree::equality_class(NodeId id) {
       append(key, node.number == 0 ? 0.0f : node.number);
       append_all(clauses_[node.content].queries, true);
       break;
-    case NodeType::kConstantScore:
-      append(key, equality_class(node.content));
-      break;
+    case NodeType::kConstantScore: append(key, equality_class(node.content)); break;
     case NodeType::kBoost:
       append(key, node.number);
       append(key, equality_class(node.content));
       break;
     case NodeType::kRows:
-      append(key, sets_[node.content].rows.get());
-      append(key, sets_[node.content].scores.get());
+      append(key, reinterpret_cast<uintptr_t>(sets_[node.content].rows.get()));
+      append(key, reinterpret_cast<uintptr_t>(sets_[node.content].scores.get()));
       break;
     case NodeType::kMatchAll:
-    case NodeType::kMatchNone:
-      break;
+    case NodeType::kMatchNone: break;
   }
   const auto next = static_cast<uint32_t>(class_of_key_.size());
   return classes_[id] = class_of_key_.emplace(std::move(key), next).first->second;

@@ -38,7 +38,7 @@ class QueryTree {
   NodeId child(NodeId id) const { return nodes_[id].content; }      // kBoost, kConstantScore
   uint32_t field(NodeId id) const { return nodes_[id].field; }      // kTerm
   const std::string& term(NodeId id) const { return terms_[nodes_[id].content]; }
-  const RowBits& rows(NodeId id) const { return sets_[nodes_[id].content].rows; }   // kRows
+  const RowBits& rows(NodeId id) const { return sets_[nodes_[id].content].rows; }  // kRows
   const RowScores& row_scores(NodeId id) const { return sets_[nodes_[id].content].scores; }
   const Clauses& clauses(NodeId id) const { return clauses_[nodes_[id].content]; }  // kBool, kDisMax
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "lexical/window_sums.hpp"
 
 namespace trawl::lexical {
 namespace {
 
-constexpr float kNoFloor = -std::numeric_limits<float>::infinity();
 // Looking up a row costs about as much as reading this many postings.
 constexpr double kPostingsPerLookup = 16;
 
@@ -30,17 +28,16 @@ void include(RowSet& rows, uint32_t at) { rows[at >> 6] |= uint64_t{1} << (at & 
 template <class Visit>
 void keep_if(RowSet& rows, Visit&& visit) {
   for (uint32_t word = 0; word < rows.size(); word++) {
-    for (uint64_t bits = rows[word]; bits != 0; bits &= bits - 1) {
-      const auto bit = static_cast<uint32_t>(__builtin_ctzll(bits));
+    for_each_bit(rows[word], [&](uint32_t bit) {
       if (!visit(word * 64 + bit)) rows[word] &= ~(uint64_t{1} << bit);
-    }
+    });
   }
 }
 
 template <class Visit>
 void for_each(const RowSet& rows, Visit&& visit) {
   for (uint32_t word = 0; word < rows.size(); word++) {
-    for (uint64_t bits = rows[word]; bits != 0; bits &= bits - 1) visit(word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits)));
+    for_each_bit(rows[word], [&](uint32_t bit) { visit(word * 64 + bit); });
   }
 }
 
@@ -74,8 +71,8 @@ float QueryWindow::move_to(int64_t begin, int64_t end) {
   return bound_of(plan_.root);
 }
 
-// Sets the bounds of a node and of the nodes below it. Below a node with a negative bound, some bounds may not be set; they are
-// never read.
+// Sets the bounds of a node and of the nodes below it. Below a node with a negative bound, nodes may keep the bounds of an earlier window;
+// nothing reads these.
 float QueryWindow::bound_of(uint32_t id) {
   const PlanNode& node = plan_.nodes[id];
   float bound = -1;
@@ -92,9 +89,7 @@ float QueryWindow::bound_of(uint32_t id) {
       }
       break;
     }
-    case PlanNode::Type::kMatchAll:
-      bound = node.number;
-      break;
+    case PlanNode::Type::kMatchAll: bound = node.number; break;
     case PlanNode::Type::kRows:
       if (node.scored.empty()) {
         bound = has_rows(node) ? node.number : -1;
@@ -102,9 +97,7 @@ float QueryWindow::bound_of(uint32_t id) {
         for_each_scored(node, [&](const RowWithScore& one) { bound = std::max(bound, one.score); });
       }
       break;
-    case PlanNode::Type::kConstantScore:
-      bound = bound_of(node.any[0]) < 0 ? -1 : node.number;
-      break;
+    case PlanNode::Type::kConstantScore: bound = bound_of(node.any[0]) < 0 ? -1 : node.number; break;
     case PlanNode::Type::kDisMax: {
       float largest = -1;
       double sum = 0;
@@ -115,17 +108,12 @@ float QueryWindow::bound_of(uint32_t id) {
         sum += one;
       }
       if (largest < 0) break;
+      // All scores but the largest: their sum does not fall if a score rises. The factor covers the rounding of the difference.
       const double others = std::max(0.0, sum * sum_factor(node.any.size()) - largest);
-#ifdef TRAWL_MUTATE_FORGET_OTHERS
-      bound = largest;
-#else
-      bound = static_cast<float>((largest + others * node.number) * sum_factor(node.any.size()));
-#endif
+      bound = static_cast<float>(largest + others * node.number);
       break;
     }
-    case PlanNode::Type::kBool:
-      bound = bound_of_bool(node);
-      break;
+    case PlanNode::Type::kBool: bound = bound_of_bool(node); break;
   }
   return bounds_[id] = bound;
 }
@@ -144,6 +132,8 @@ bool QueryWindow::has_rows(const PlanNode& node) const {
   return any != 0;
 }
 
+// Adds the bounds in the order of the clauses. Scores are added in this order too, or in another one if all their sums are exact. Rounding
+// is monotone, so no sum of scores is larger than the sum of the bounds.
 float QueryWindow::bound_of_bool(const PlanNode& node) {
   for (const uint32_t child : node.filter) {
     if (bound_of(child) < 0) return -1;
@@ -164,12 +154,10 @@ float QueryWindow::bound_of_bool(const PlanNode& node) {
   }
   if (present < node.minimum) return -1;
   for (const uint32_t child : node.must_not) bound_of(child);
-  return static_cast<float>(must * sum_factor(node.must.size())) + static_cast<float>(should * sum_factor(node.any.size()));
+  return static_cast<float>(must) + static_cast<float>(should);
 }
 
-void QueryWindow::evaluate(const RowSet& allowed, float floor, MatchedRows& matched) {
-  evaluate(plan_.root, allowed, floor, matched, 0);
-}
+void QueryWindow::evaluate(const RowSet& allowed, float floor, MatchedRows& matched) { evaluate(plan_.root, allowed, floor, matched, 0); }
 
 void QueryWindow::evaluate(uint32_t id, const RowSet& allowed, float floor, MatchedRows& matched, size_t depth) {
   const PlanNode& node = plan_.nodes[id];
@@ -178,8 +166,7 @@ void QueryWindow::evaluate(uint32_t id, const RowSet& allowed, float floor, Matc
     return;
   }
   switch (node.type) {
-    case PlanNode::Type::kTerm:
-      return evaluate_term(node, allowed, matched);
+    case PlanNode::Type::kTerm: return evaluate_term(node, allowed, matched);
     case PlanNode::Type::kMatchAll:
       matched.rows = allowed;
       matched.scores.fill(node.number);
@@ -204,10 +191,8 @@ void QueryWindow::evaluate(uint32_t id, const RowSet& allowed, float floor, Matc
       evaluate(node.any[0], allowed, kNoFloor, matched, depth);
       matched.scores.fill(node.number);
       return;
-    case PlanNode::Type::kDisMax:
-      return evaluate_dis_max(node, allowed, floor, matched, depth);
-    case PlanNode::Type::kBool:
-      return evaluate_bool(node, allowed, floor, matched, depth);
+    case PlanNode::Type::kDisMax: return evaluate_dis_max(node, allowed, floor, matched, depth);
+    case PlanNode::Type::kBool: return evaluate_bool(node, allowed, floor, matched, depth);
   }
 }
 
@@ -289,9 +274,7 @@ void QueryWindow::evaluate_bool(const PlanNode& node, const RowSet& allowed, flo
     exclude(node, matched.rows, level, depth);
     if (node.any.empty()) {
       if (!node.scores) return;
-      for_each(matched.rows, [&](uint32_t at) {
-        matched.scores[at] = node.must.empty() ? 0.0f : static_cast<float>(level.must_sums[at]);
-      });
+      for_each(matched.rows, [&](uint32_t at) { matched.scores[at] = node.must.empty() ? 0.0f : static_cast<float>(level.must_sums[at]); });
       return;
     }
   }
@@ -315,13 +298,8 @@ void QueryWindow::evaluate_bool(const PlanNode& node, const RowSet& allowed, flo
   }
   if (!node.scores) return;
   for_each(matched.rows, [&](uint32_t at) {
-#ifdef TRAWL_MUTATE_ROUND_ONCE
-    const double must = node.must.empty() ? 0 : level.must_sums[at];
-    matched.scores[at] = static_cast<float>(must + (contains(found, at) ? level.sums[at] : 0));
-#else
     const float must = node.must.empty() ? 0.0f : static_cast<float>(level.must_sums[at]);
     matched.scores[at] = contains(found, at) ? must + static_cast<float>(level.sums[at]) : must;
-#endif
   });
   for_each(found, [&](uint32_t at) { level.sums[at] = 0; });
 }
@@ -335,7 +313,6 @@ bool QueryWindow::match_required(const PlanNode& node, float floor, RowSet& rows
     coming.assign(node.must.size() + 1, 0);
     for (size_t i = node.must.size(); i > 0; i--) coming[i - 1] = coming[i] + bounds_[node.must[i - 1]];
     for (const uint32_t child : node.any) should += std::max(bounds_[child], 0.0f);
-    should *= sum_factor(node.any.size());
   }
   size_t filters = 0;
   size_t musts = 0;
@@ -369,8 +346,7 @@ void QueryWindow::exclude(const PlanNode& node, RowSet& rows, QueryMemory::Level
   }
 }
 
-void QueryWindow::add_should(uint32_t id, const RowSet& allowed, AddedTo added_to, RowSet& rows, QueryMemory::Level& level,
-                             size_t depth) {
+void QueryWindow::add_should(uint32_t id, const RowSet& allowed, AddedTo added_to, RowSet& rows, QueryMemory::Level& level, size_t depth) {
   const PlanNode& node = plan_.nodes[id];
   const auto add = [&](uint32_t at, float score) {
     include(rows, at);
@@ -400,19 +376,19 @@ void QueryWindow::add_shoulds(const PlanNode& node, const RowSet& allowed, float
     if (bounds_[child] >= 0) clauses.push_back({child, 0});
   }
   std::sort(clauses.begin(), clauses.end(), [&](const auto& a, const auto& b) { return bounds_[a.id] < bounds_[b.id]; });
-  const double factor = sum_factor(2 * clauses.size());
+  // The sums of scores are exact here, so a sum of bounds, which rounding may change, is never smaller than the sum of the scores.
   double sum = 0;
   size_t non_essential = 0;
   for (size_t i = 0; i < clauses.size(); i++) {
     sum += bounds_[clauses[i].id];
-    clauses[i].bound_with_before = sum * factor;
+    clauses[i].bound_with_before = sum;
     if (static_cast<float>(clauses[i].bound_with_before) <= floor) non_essential = i + 1;
   }
   constexpr AddedTo only_sums{/*counts=*/false, /*sums=*/true};
   for (size_t i = non_essential; i < clauses.size(); i++) add_should(clauses[i].id, allowed, only_sums, rows, level, depth);
   for (size_t i = non_essential; i > 0; i--) {
     keep_if(rows, [&](uint32_t at) {
-      const bool can_pass = static_cast<float>((level.sums[at] + clauses[i - 1].bound_with_before) * factor) > floor;
+      const bool can_pass = static_cast<float>(level.sums[at] + clauses[i - 1].bound_with_before) > floor;
       if (!can_pass) level.sums[at] = 0;
       return can_pass;
     });

@@ -2,18 +2,22 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
+#include "base/row_bits.hpp"
 #include "lexical/lexical_shards.hpp"
 #include "lexical/posting_cursor.hpp"
 #include "lexical/query_plan.hpp"
-#include "base/row_bits.hpp"
 
 namespace trawl::lexical {
 
 // A level of nesting needs about 100 KB for a window of 4,096 rows, so the levels of most queries fit into a second-level cache.
 inline constexpr uint32_t kQueryWindowRows = 1 << 12;
+
+// A floor that every score is above.
+inline constexpr float kNoFloor = -std::numeric_limits<float>::infinity();
 
 // A set of rows of a window: bit (i & 63) of word (i >> 6) for row i of the window.
 using RowSet = std::array<uint64_t, kQueryWindowRows / 64>;
@@ -55,8 +59,8 @@ class QueryMemory {
 class QueryWindow {
  public:
   // `shards[f]` is the shard of field f. All arguments must outlive this object.
-  QueryWindow(const QueryPlan& plan, const std::vector<ScoredField>& fields,
-              const std::vector<const LexicalIndex::Shard*>& shards, QueryMemory& memory);
+  QueryWindow(const QueryPlan& plan, const std::vector<ScoredField>& fields, const std::vector<const LexicalIndex::Shard*>& shards,
+              QueryMemory& memory);
 
   // Moves the window forward to the global rows [begin, end), at most kQueryWindowRows. Returns an upper bound of their scores,
   // negative if none of them matches.

@@ -26,12 +26,6 @@ void check_options(const LexicalOptions& options) {
   }
 }
 
-void check_cancel(const LexicalOptions& options) {
-  if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
-    throw Error(ErrorCode::kCancelled, "cancelled");
-  }
-}
-
 std::vector<SearchTask> cut_into_tasks(int64_t rows, size_t queries, int64_t threads) {
   int64_t parts = 1;
   if (queries < static_cast<size_t>(threads)) {
@@ -69,9 +63,6 @@ void merge_tasks(const std::vector<SearchTask>& tasks, const std::vector<TaskRes
       result.stats[query].postings_decoded += found[i].stats.postings_decoded;
     }
     if (i - first > 1) std::sort(all.begin(), all.end(), is_better);
-#ifdef TRAWL_MUTATE_TIES
-    std::sort(all.begin(), all.end(), [](const ScoredRow& a, const ScoredRow& b) { return is_better({a.score, b.row}, {b.score, a.row}); });
-#endif
     const auto count = std::min<int64_t>(kept, static_cast<int64_t>(all.size()));
     result.counts[query] = count;
     for (int64_t j = 0; j < count; j++) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cancel.hpp"
 #include "lexical/best_rows.hpp"
 #include "trawl/lexical_index.hpp"
 
@@ -10,8 +11,6 @@ namespace trawl::lexical {
 
 // Throws kBadArgument (k, k1, b).
 void check_options(const LexicalOptions& options);
-// Throws kCancelled if the caller's flag is set.
-void check_cancel(const LexicalOptions& options);
 
 // A range of rows that one thread searches for one query.
 struct SearchTask {

@@ -25,8 +25,7 @@ inline CodePoint code_point_at(std::string_view text, size_t at) {
     if (value >= 0x800 && (value < 0xD800 || value > 0xDFFF)) return {value, 3};
   }
   if (first >= 0xF0 && first < 0xF5 && continues(1) && continues(2) && continues(3)) {
-    const uint32_t value =
-        (first & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+    const uint32_t value = (first & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
     if (value >= 0x10000 && value < 0x110000) return {value, 4};
   }
   return {kReplacement, 1};

@@ -26,7 +26,7 @@ inline uint32_t first_row(uint32_t first_group, uint64_t touched) {
 #if defined(__x86_64__)
 
 __attribute__((target("avx512f,avx512vl"))) void collect_avx512(WindowSums& window, uint32_t begin, uint32_t count, double too_small,
-                                                                  Candidates& candidates) {
+                                                                Candidates& candidates) {
   const __m512i limit = _mm512_set1_epi64(bits_of_sum(too_small));
   const __m512d none = _mm512_set1_pd(kNoSum);
   const __m256i eight = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

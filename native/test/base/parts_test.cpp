@@ -4,50 +4,55 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <set>
 #include <thread>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include "base/aligned_buffer.hpp"
-#include "oracle.hpp"
-#include "dense/codes/rounding.hpp"
 #include "dense/codes/rotation.hpp"
+#include "dense/codes/rounding.hpp"
+#include "oracle.hpp"
 
 using namespace oracle;
 using trawl::ErrorCode;
 
-TEST("half: every value converts to float32 exactly and back, alone and in arrays at odd addresses") {
+TEST("f16: every value converts to float32 exactly and back, alone and in arrays at odd addresses") {
   std::vector<uint8_t> bytes(1 + 2 * 65536);
   for (int i = 0; i < 65536; ++i) {
-    const auto half = static_cast<uint16_t>(i);
-    std::memcpy(bytes.data() + 1 + 2 * i, &half, 2);
+    const auto f16 = static_cast<uint16_t>(i);
+    std::memcpy(bytes.data() + 1 + 2 * i, &f16, 2);
   }
   std::vector<float> wide(65536);
-  trawl::halves_to_floats(bytes.data() + 1, 65536, wide.data());
+  trawl::f16_to_f32_array(bytes.data() + 1, 65536, wide.data());
   for (int i = 0; i < 65536; ++i) {
-    const float value = trawl::half_to_float(static_cast<uint16_t>(i));
+    const float value = trawl::f16_to_f32(static_cast<uint16_t>(i));
     const int exponent = i >> 10 & 31, fraction = i & 1023;
-    const double expected = (i & 0x8000 ? -1.0 : 1.0) * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
+    const double expected =
+        (i & 0x8000 ? -1.0 : 1.0) * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
     if (exponent == 31) {
       CHECK(fraction == 0 ? std::isinf(value) && std::isinf(wide[i]) : std::isnan(value) && std::isnan(wide[i]));
-      CHECK_EQUAL(trawl::first_not_half(&value, 1), size_t{0});
+      CHECK_EQUAL(trawl::first_not_f16(&value, 1), size_t{0});
       continue;
     }
     CHECK(value == expected && wide[i] == value && std::signbit(value) == (i >= 0x8000));
     uint16_t back;
-    CHECK_EQUAL(trawl::first_not_half(&value, 1), size_t{1});
-    trawl::floats_to_halves(&value, 1, &back);
+    CHECK_EQUAL(trawl::first_not_f16(&value, 1), size_t{1});
+    trawl::f32_to_f16_array(&value, 1, &back);
     CHECK_EQUAL(back, i);
   }
 }
 
-TEST("half: first_not_half() finds values between two halves, above the largest and below the smallest") {
+TEST("f16: first_not_f16() finds values between two float16, above the largest and below the smallest") {
   const float yes[] = {0.0f, -0.0f, 65504.0f, 0x1p-24f, 0x1.ffcp0f, -0x1.8p-20f};
-  CHECK_EQUAL(trawl::first_not_half(yes, 6), size_t{6});
+  CHECK_EQUAL(trawl::first_not_f16(yes, 6), size_t{6});
   for (const float no : {65505.0f, 65536.0f, 0x1p-25f, 0x1.ffep0f, 0x1.001p-15f, 0x1.8p-24f, 1e-40f, 0.1f}) {
     const float values[] = {1.0f, no};
-    CHECK_EQUAL(trawl::first_not_half(values, 2), size_t{1});
+    CHECK_EQUAL(trawl::first_not_f16(values, 2), size_t{1});
   }
 }
 
@@ -80,7 +85,8 @@ TEST("rows: segments at odd offsets, and rows that span two segments, are read c
       rows.copy_row(i, row);
       CHECK(std::memcmp(row, data.row(i), 20) == 0);
     }
-    CHECK_REFUSED(trawl::Rows(segments, trawl::RowType::kFloat32, 10, 5), ErrorCode::kBadFile, "180 bytes, but 10 rows of 5 values need 200");
+    CHECK_REFUSED(trawl::Rows(segments, trawl::RowType::kFloat32, 10, 5), ErrorCode::kBadFile,
+                  "180 bytes, but 10 rows of 5 values need 200");
     CHECK_REFUSED(trawl::Rows({{a, 45, cut + 1}}, trawl::RowType::kFloat32, 9, 5), ErrorCode::kBadFile, "truncated");
     CHECK_REFUSED(trawl::Rows({{a, -1, cut}}, trawl::RowType::kFloat32, 9, 5), ErrorCode::kBadFile, a);
   }
@@ -106,7 +112,8 @@ TEST("rows: released rows leave the resident memory of the process and can be re
     }
   };
   read_all();
-  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 1}, {7, 1900}, {1930, 40}, {3999, 1}, {0, rows_here}}) rows.release(first, count);
+  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 1}, {7, 1900}, {1930, 40}, {3999, 1}, {0, rows_here}})
+    rows.release(first, count);
 #ifdef __linux__
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto in_middle = reinterpret_cast<uintptr_t>(rows.bytes_in_place(3000)) / page * page;
@@ -269,12 +276,71 @@ TEST("errors: the error of a failed system call has errno, path and operation") 
 TEST("pool: run() rethrows the first exception, and the pool keeps working") {
   trawl::ThreadPool pool(2);
   std::atomic<int> after{0};
-  CHECK_REFUSED(pool.run(1000, [&](int64_t i) {
-    if (i == 3) throw trawl::Error(ErrorCode::kBadFile, "item three");
-    ++after;
-  }), ErrorCode::kBadFile, "item three");
+  CHECK_REFUSED(pool.run(1000,
+                         [&](int64_t i) {
+                           if (i == 3) throw trawl::Error(ErrorCode::kBadFile, "item three");
+                           ++after;
+                         }),
+                ErrorCode::kBadFile, "item three");
   CHECK(after < 1000);
+  trawl::ThreadPool one(1);
+  after = 0;
+  CHECK_REFUSED(one.run(1000,
+                        [&](int64_t i) {
+                          if (i == 3) throw trawl::Error(ErrorCode::kBadFile, "item three");
+                          ++after;
+                        }),
+                ErrorCode::kBadFile, "item three");
+  CHECK_EQUAL(after.load(), 3);
   int count = 0;
   pool.run(1, [&](int64_t) { ++count; });
   CHECK_EQUAL(count, 1);
+  // Both items run when the first one throws.
+  std::atomic<bool> second_runs{false}, first_threw{false};
+  const auto throw_one_after_another = [&](int64_t i) {
+    if (i == 0) {
+      while (!second_runs) std::this_thread::yield();
+      first_threw = true;
+      throw trawl::Error(ErrorCode::kBadFile, "the first");
+    }
+    second_runs = true;
+    while (!first_threw) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    throw trawl::Error(ErrorCode::kBadFile, "the second");
+  };
+  CHECK_REFUSED(pool.run(2, throw_one_after_another), ErrorCode::kBadFile, "the first");
+}
+
+#if defined(__x86_64__)
+TEST("pool: its threads compute with subnormal numbers, whatever the thread that starts them does") {
+  const uint32_t saved = _mm_getcsr();
+  _mm_setcsr(saved | 0x8040);  // flush to zero, subnormals are zero
+  trawl::ThreadPool pool(1);
+  float product = 0;
+  pool.run(1, [&](int64_t) {
+    volatile float subnormal = 0x1p-140f;
+    product = subnormal * 2;
+  });
+  _mm_setcsr(saved);
+  CHECK_EQUAL(product, 0x1p-139f);
+}
+#endif
+
+TEST("pool: calls of run() take turns, so a short one does not wait for the end of a long one") {
+  trawl::ThreadPool pool(1);
+  constexpr int64_t kItems = 2000;
+  std::atomic<int64_t> waited{0};
+  std::atomic<bool> short_ended{false};
+  std::thread long_call([&] {
+    pool.run(kItems, [&](int64_t) {
+      if (short_ended) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++waited;
+    });
+  });
+  while (waited == 0) std::this_thread::yield();
+  pool.run(3, [](int64_t) {});
+  short_ended = true;
+  long_call.join();
+  CHECK(waited < kItems);
 }

@@ -52,8 +52,9 @@ inline Bytes column_bytes(ColumnType type, const Cells& cells, int code_width = 
     append(starts, elements);
     values_count += values.size();
     for (const FilterValue& value : values) {
-      const double code = type == ColumnType::kBoolean ? 1 + value.number
-                                                       : 1.0 + static_cast<double>(std::lower_bound(texts.begin(), texts.end(), value.text) - texts.begin());
+      const double code = type == ColumnType::kBoolean
+                              ? 1 + value.number
+                              : 1.0 + static_cast<double>(std::lower_bound(texts.begin(), texts.end(), value.text) - texts.begin());
       append_element(data, is_number ? value.number : code, width);
     }
     if (!multiple && values.empty()) append_element(data, is_number ? std::numeric_limits<double>::quiet_NaN() : 0, width);
@@ -81,7 +82,8 @@ inline Bytes column_bytes(ColumnType type, const Cells& cells, int code_width = 
   append(bytes, static_cast<uint32_t>(width));
   append(bytes, static_cast<uint32_t>(multiple));
   for (const uint64_t place : {uint64_t{kHeaderBytes}, data_at, text_starts_at, texts_at, end}) append(bytes, place);
-  const std::pair<uint64_t, const Bytes*> sections[] = {{kHeaderBytes, &starts}, {data_at, &data}, {text_starts_at, &text_starts}, {texts_at, &all_texts}};
+  const std::pair<uint64_t, const Bytes*> sections[] = {
+      {kHeaderBytes, &starts}, {data_at, &data}, {text_starts_at, &text_starts}, {texts_at, &all_texts}};
   for (const auto& [at, content] : sections) {
     bytes.resize(at, 0);
     bytes.insert(bytes.end(), content->begin(), content->end());
@@ -135,7 +137,8 @@ inline std::shared_ptr<const ColumnFile> opened(oracle::TempDir& directory, Colu
   return file;
 }
 
-inline std::vector<uint64_t> rows_of(const std::vector<trawl::Column>& columns, const RowPredicate& test, int64_t rows, trawl::ThreadPool& pool) {
+inline std::vector<uint64_t> rows_of(const std::vector<trawl::Column>& columns, const RowPredicate& test, int64_t rows,
+                                     trawl::ThreadPool& pool) {
   std::vector<const trawl::Column*> pointers;
   for (const trawl::Column& column : columns) pointers.push_back(&column);
   return trawl::rows_that_pass(pointers, test, rows, nullptr, pool);

@@ -49,7 +49,7 @@ Bytes damaged(const Bytes& whole, std::mt19937& random) {
 
 }  // namespace
 
-TEST("columns: the rows that pass a filter are those of the naive evaluation, in any shards, with codes of any width") {
+TEST("columns: a filter lets the same rows pass as the naive evaluation, in any shards, with codes of any width") {
   std::mt19937 random(51);
   trawl::ThreadPool pool(2);
   for (int round = 0; round < (check::small() ? 20 : 200); ++round) {
@@ -88,7 +88,8 @@ TEST("columns: a damaged file is refused, or read without a fault") {
     std::vector<Column> columns;
     try {
       for (const ColumnType type : kTypes) {
-        const Bytes whole = column_bytes(type, random_cells(type, kShardRows, random() % 2 == 0, random), type == ColumnType::kString ? 1 << random() % 3 : 1);
+        const Bytes whole = column_bytes(type, random_cells(type, kShardRows, random() % 2 == 0, random),
+                                         type == ColumnType::kString ? 1 << random() % 3 : 1);
         // Between intact shards, so that no evaluation depends on the damaged one alone.
         const auto intact = opened(directory, type, whole);
         columns.push_back({intact, opened(directory, type, damaged(whole, random)), intact});
@@ -107,7 +108,7 @@ TEST("columns: a damaged file is refused, or read without a fault") {
   CHECK(read > 0 && refused > 0);
 }
 
-TEST("columns: a file of another type, version or size, and one that is no column file are refused with the reason") {
+TEST("columns: a file of another type, version or size, and a file that is not a column are refused with the reason") {
   TempDir directory;
   const Bytes numbers = column_bytes(ColumnType::kNumber, {{{"", 1}}, {{"", 2}}});
   const auto refuse = [&](ColumnType type, Bytes bytes, const char* reason) {
@@ -117,6 +118,8 @@ TEST("columns: a file of another type, version or size, and one that is no colum
   refuse(ColumnType::kNumber, Bytes(kHeaderBytes, 'x'), "it is not a column file");
   refuse(ColumnType::kNumber, Bytes(numbers.begin(), numbers.begin() + 100), "it is not a column file");
   refuse(ColumnType::kNumber, Bytes(numbers.begin(), numbers.end() - 1), "its size differs from its header");
+  const Bytes texts = column_bytes(ColumnType::kString, {{{"a text", 0}}});
+  refuse(ColumnType::kString, Bytes(texts.begin(), texts.end() - 1), "its size differs from its header");
   const auto with = [&](size_t at, uint8_t value) {
     Bytes changed = numbers;
     changed[at] = value;

@@ -1,17 +1,12 @@
-// libFuzzer target for the reader of column files, and for filters over the files that it accepts. The first bytes select the case;
+// Fuzz target for the reader of column files, and for filters over the files that it accepts. The first bytes select the case;
 // the others are the file, or the bytes to overwrite in a valid one.
 #include "column_files.hpp"
-
-std::vector<check::Test>& check::tests() {
-  static std::vector<Test> list;
-  return list;
-}
 
 namespace {
 
 using namespace column_files;
 
-// Bytes of a case before those of the file.
+// Bytes that select the case, before the bytes of the file.
 constexpr size_t kCaseBytes = 8;
 
 Bytes file_of(ColumnType type, const uint8_t* data, size_t size, std::mt19937& random) {

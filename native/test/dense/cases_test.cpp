@@ -25,9 +25,8 @@ Data repeated(const Data& rows, int64_t count) {
 
 // Searches with all metrics, k in {1, 10, n, n+5}, a large candidate buffer and one of size 1, and three means: zero, the mean of
 // the rows, and a row. The scores of `data` must fit float32, because searches refuse larger ones.
-void check_all(const Data& data, const Data& queries, std::initializer_list<Metric> metrics = {Metric::kInnerProduct,
-                                                                                               Metric::kSquaredL2,
-                                                                                               Metric::kCosine}) {
+void check_all(const Data& data, const Data& queries,
+               std::initializer_list<Metric> metrics = {Metric::kInnerProduct, Metric::kSquaredL2, Metric::kCosine}) {
   trawl::ThreadPool pool(2);
   for (const Metric metric : metrics) {
     for (int mean = 0; mean < 3; ++mean) {
@@ -235,7 +234,8 @@ TEST("cases: after a verification that was cancelled and a search that failed, t
   const Data data = gaussian(4000, 16, 26);
   const std::string path = directory.file(), codes_path = directory.file();
   write_file(path, data.values.data(), 4 * data.values.size());
-  const auto rows = std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{path, 0, 4 * 16 * 4000}}, trawl::RowType::kFloat32, 4000, 16);
+  const auto rows =
+      std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{path, 0, 4 * 16 * 4000}}, trawl::RowType::kFloat32, 4000, 16);
   if (flags_of_mapping(path).find(" rr ") == std::string::npos) return;  // this system does not show the advice
   trawl::Index index(Metric::kInnerProduct, 16);
   index.add_shard(rows, nullptr);

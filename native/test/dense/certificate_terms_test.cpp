@@ -25,15 +25,15 @@ double norm(const double* values, int64_t count) {
   return static_cast<double>(std::sqrt(square));
 }
 
-#define CHECK_COVERS(actual, needed, slack)                                                                 \
-  do {                                                                                                      \
-    const double covers_a = (actual), covers_n = (needed);                                                  \
-    if (!(covers_a >= covers_n && covers_a <= covers_n * (1 + (slack)) + 1e-40)) {                          \
-      std::ostringstream covers_text;                                                                       \
-      covers_text.precision(17);                                                                            \
-      covers_text << #actual << " is " << covers_a << ", the proof needs " << covers_n;                     \
-      check::fail(__FILE__, __LINE__, covers_text.str());                                                   \
-    }                                                                                                       \
+#define CHECK_COVERS(actual, needed, slack)                                             \
+  do {                                                                                  \
+    const double covers_a = (actual), covers_n = (needed);                              \
+    if (!(covers_a >= covers_n && covers_a <= covers_n * (1 + (slack)) + 1e-40)) {      \
+      std::ostringstream covers_text;                                                   \
+      covers_text.precision(17);                                                        \
+      covers_text << #actual << " is " << covers_a << ", the proof needs " << covers_n; \
+      check::fail(__FILE__, __LINE__, covers_text.str());                               \
+    }                                                                                   \
   } while (0)
 
 // A codes file with this mean, because a PackMean needs one.
@@ -51,7 +51,10 @@ std::shared_ptr<const trawl::CodesFile> file_with(Metric metric, const std::vect
 // The letters of the proof for one query, after its digits are known.
 struct Letters {
   Letters(Metric metric, const std::vector<double>& query, const std::vector<float>& mean, int64_t padded, double alpha)
-      : kappa(std::ldexp(static_cast<double>(padded + 32), -52)), l2(metric == Metric::kSquaredL2), unit(metric == Metric::kCosine ? kappa : 0), alpha(alpha) {
+      : kappa(std::ldexp(static_cast<double>(padded + 32), -52)),
+        l2(metric == Metric::kSquaredL2),
+        unit(metric == Metric::kCosine ? kappa : 0),
+        alpha(alpha) {
     const std::vector<double> mean_f64(mean.begin(), mean.end());
     const auto d = static_cast<int64_t>(query.size());
     g = norm(query.data(), d);
@@ -79,7 +82,8 @@ double share_of_phi(const Letters& of, double phi) {
 void check_theta(const trawl::QueryBound& bound, const Letters& of, const std::vector<double>& taus) {
   for (const double tau : taus) {
     const double lost = kEtaOfProof * (std::fabs(tau) + std::fabs(bound.offset_f64) + of.c);
-    const double limit = (tau - bound.offset_f64 - of.c - lost) / bound.step_f64 - 0x1p-120 * (1 + std::fabs(static_cast<double>(bound.phi_f32)));
+    const double limit =
+        (tau - bound.offset_f64 - of.c - lost) / bound.step_f64 - 0x1p-120 * (1 + std::fabs(static_cast<double>(bound.phi_f32)));
     const double slack = 1e-12 * (std::fabs(tau) + std::fabs(bound.offset_f64)) / bound.step_f64;
     CHECK(bound.theta(tau) <= limit + slack * 1e-6);
   }
@@ -127,7 +131,7 @@ TEST("certificate: the numbers of a query for the codes cover every term of the 
       for (int form = 0; form < 2; ++form) {
         const trawl::QueryBound& bound = bounds[form];
         const Letters of(metric, query, each.mean, padded, bound.alpha_f64);
-        // For z itself: p = |z| and its error is that of the rotation. norm() of the centred query may differ by a few roundings.
+        // For z itself: p = |z|, and the error comes from the rotation. norm() of the centred query may differ by a few roundings.
         const double p = of.q * (1 + kEtaOfProof);
         CHECK_COVERS(bound.a_f64 * (1 + kDoubleSlack), p * (1 + of.kappa), 3 * kDoubleSlack);
         CHECK_COVERS(bound.b_f64 * (1 + kDoubleSlack), kEtaOfProof * of.q + of.unit + of.rounding(p), 3 * kDoubleSlack);
@@ -168,7 +172,7 @@ TEST("certificate: the numbers of a query for the prefilter cover every term of 
         const trawl::PackMean mean(metric, *file_with(metric, each.mean));
         const trawl::PrefilterPacker packer(mean, basis.data(), h, orthogonality_error, trawl::kSignSeed, kernels);
         std::vector<double> rotated(h);
-        // With coarse digits the error of the coordinates decides, with fine ones the length of the digits.
+        // With few digits the error of the coordinates decides, with many the length of the digits.
         trawl::AlignedBuffer<int8_t> digits(h);
         trawl::QueryBound bound;
         for (const int largest_digit : {127, 32}) {
@@ -242,7 +246,17 @@ TEST("certificate: the row test keeps a row whose three terms each lose half of 
   alignas(64) int32_t sums[16] = {};
   residual[0] = norms[0] = 0x1p-75f;
   bias[0] = static_cast<float>(-2 * unit);
-  const trawl::CodeRows view = {codes, 64, 1, scale, residual, norms, bias, sums, true};
+  const trawl::CodeRows view = {
+      .codes_i8 = codes,
+      .padded = 64,
+      .rows = 1,
+      .scale_f32 = scale,
+      .residual_f32 = residual,
+      .test_norm_f32 = norms,
+      .bias_f32 = bias,
+      .code_sum_i32 = sums,
+      .first_pass = true,
+  };
   const float theta = bound.theta(1.47 * unit);  // the row reaches -1.5 + 2 * 1.49
   const trawl::QueryTest test = {&bound.phi_f32, &bound.test_a_f32, &bound.test_n_f32, &theta};
   trawl::Hit hit;

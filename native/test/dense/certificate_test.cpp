@@ -1,11 +1,11 @@
 // The inequality: for every pair of a row and a query, lower <= S <= upper, and the row test keeps every row that reaches the
 // threshold. The data are adversarial, so that the builds of `make test-mutations` fail.
-#include "dense/kernels/kernels.hpp"
-#include "oracle.hpp"
 #include "dense/codes/query_pack.hpp"
 #include "dense/codes/rounding.hpp"
 #include "dense/codes/row_codes.hpp"
+#include "dense/kernels/kernels.hpp"
 #include "dense/prefilter/prefilter_codes.hpp"
+#include "oracle.hpp"
 
 using namespace oracle;
 
@@ -47,7 +47,7 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
   const int64_t d = data.d, padded = coded.coder.padded();
   const trawl::PackMean pack_mean(metric, *empty_file(metric, mean));
   std::vector<double> query(d), rotated(padded);
-  // Of natural digits, and of the coarse ones of AVX2.
+  // Digits in row order, and the coarser ones in lane order of AVX2.
   std::vector<int8_t> digits[2] = {std::vector<int8_t>(padded), std::vector<int8_t>(padded)};
   trawl::QueryBound bounds[2];
   for (int64_t q = 0; q < queries.n; ++q) {
@@ -56,7 +56,8 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
     for (int64_t j = 0; j < d; ++j) {
       query[j] = metric == Metric::kCosine && square > 0 ? queries.row(q)[j] / std::sqrt(square) : queries.row(q)[j];
     }
-    trawl::prepare_query(pack_mean, query.data(), rotated.data(), {{127, digits[0].data(), &bounds[0]}, {32, digits[1].data(), &bounds[1]}});
+    trawl::prepare_query(pack_mean, query.data(), rotated.data(),
+                         {{127, digits[0].data(), &bounds[0]}, {32, digits[1].data(), &bounds[1]}});
     std::vector<double> scores(data.n);
     for (int64_t i = 0; i < data.n; ++i) {
       const int8_t* codes = coded.codes.data() + i * padded;
@@ -88,7 +89,17 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
         alignas(64) float scale16[16] = {}, residual16[16] = {}, norm16[16] = {}, bias16[16] = {};
         alignas(64) int32_t sum16[16] = {};
         scale16[0] = row.scale_f32, residual16[0] = row.residual_f32, norm16[0] = norm, bias16[0] = bias;
-        trawl::CodeRows view = {coded.codes.data() + i * padded, padded, 1, scale16, residual16, norm16, bias16, sum16, true};
+        trawl::CodeRows view = {
+            .codes_i8 = coded.codes.data() + i * padded,
+            .padded = padded,
+            .rows = 1,
+            .scale_f32 = scale16,
+            .residual_f32 = residual16,
+            .test_norm_f32 = norm16,
+            .bias_f32 = bias16,
+            .code_sum_i32 = sum16,
+            .first_pass = true,
+        };
         trawl::Hit hit;
         for (int form = 0; form < 2; ++form) {
           const float theta = bounds[form].theta(tau);
@@ -121,8 +132,7 @@ std::vector<std::vector<float>> bases_for(const Data& data, const std::vector<fl
 }
 
 // The prefilter keeps every row if the threshold is the row's score.
-void check_prefilter(Metric metric, const Data& data, const Data& queries, const std::vector<float>& mean, int64_t h,
-                  Tally& tally) {
+void check_prefilter(Metric metric, const Data& data, const Data& queries, const std::vector<float>& mean, int64_t h, Tally& tally) {
   static trawl::ThreadPool pool(1);
   const int64_t d = data.d;
   const trawl::Kernels& kernels = trawl::select_kernels();
@@ -157,7 +167,17 @@ void check_prefilter(Metric metric, const Data& data, const Data& queries, const
         alignas(64) float scale16[16] = {}, rest16[16] = {}, size16[16] = {}, bias16[16] = {};
         alignas(64) int32_t sum16[16] = {};
         scale16[0] = stats[i].scale_f32, rest16[0] = stats[i].residual_f32, size16[0] = stats[i].size_f32, bias16[0] = stats[i].bias_f32;
-        const trawl::CodeRows view = {codes.data() + i * h, h, 1, scale16, rest16, size16, bias16, sum16, true};
+        const trawl::CodeRows view = {
+            .codes_i8 = codes.data() + i * h,
+            .padded = h,
+            .rows = 1,
+            .scale_f32 = scale16,
+            .residual_f32 = rest16,
+            .test_norm_f32 = size16,
+            .bias_f32 = bias16,
+            .code_sum_i32 = sum16,
+            .first_pass = true,
+        };
         trawl::Hit hit;
         for (int form = 0; form < 2; ++form) {
           const float theta = bounds[form].theta(tau);
@@ -165,8 +185,9 @@ void check_prefilter(Metric metric, const Data& data, const Data& queries, const
           ++tally.pairs;
           tally.finite += std::isfinite(theta) && std::isfinite(stats[i].residual_f32);
           if (trawl::kSerialKernels->scan_rows(view, digits[form].data(), 1, test, &hit) != 1) {
-            check::fail(__FILE__, __LINE__, "the prefilter drops row " + std::to_string(i) + " for query " + std::to_string(q) +
-                                                " at the threshold of its own score");
+            check::fail(
+                __FILE__, __LINE__,
+                "the prefilter drops row " + std::to_string(i) + " for query " + std::to_string(q) + " at the threshold of its own score");
           }
         }
       }
@@ -211,9 +232,8 @@ std::vector<std::pair<std::string, Data>> adversarial(int64_t d) {
   add("huge 1e37", [&](auto, auto, auto& r) { return 1e37f * normal(r); });
   add("one-hot", [&](auto i, auto j, auto&) { return j == i % d ? 1.0f : 0.0f; });
   add("antipodes", [&](auto i, auto j, auto&) { return (i % 2 ? -1 : 1) * std::sin(static_cast<float>(j + i / 2)); });
-  add("cancelling halves", [&](auto i, auto j, auto& r) {
-    return j < d / 2 ? 1e6f + static_cast<float>(r() % 7) : -1e6f + static_cast<float>(i % 5);
-  });
+  add("cancelling halves",
+      [&](auto i, auto j, auto& r) { return j < d / 2 ? 1e6f + static_cast<float>(r() % 7) : -1e6f + static_cast<float>(i % 5); });
   return sets;
 }
 
@@ -234,9 +254,9 @@ TEST("certificate: bounds hold for every pair of adversarial rows and queries, a
           for (int64_t j = 0; j < d; ++j) {
             queries.row(0)[j] = data.row(0)[j];
             queries.row(1)[j] = -data.row(1)[j];
-            queries.row(3)[j] = mean[j] * 0.5f;              // zero after centring
+            queries.row(3)[j] = mean[j] * 0.5f;  // zero after centring
             queries.row(4)[j] = j == 0 ? 1.0f : 0.0f;
-            queries.row(5)[j] = sets[0].second.row(2)[j];    // row 2 stays zero
+            queries.row(5)[j] = sets[0].second.row(2)[j];  // row 2 stays zero
           }
           try {
             check_pairs(metric, data, queries, mean, tally);
@@ -297,11 +317,17 @@ TEST("certificate: for rows that the codes represent exactly, the rounding terms
     }
     const std::vector<float> zero(d, 0.0f);
     const Coded coded(Metric::kInnerProduct, data, zero);
-    for (const trawl::RowStats& row : coded.stats) CHECK(row.scale_f32 == 1 && row.residual_f32 <= row.norm_f32 * 0x1p-47f);
+    for (const trawl::RowStats& row : coded.stats) {
+      CHECK(row.scale_f32 == 1 && row.residual_f32 <= row.norm_f32 * 0x1p-47f && row.residual_f32 >= row.norm_f32 * 0x1.fffp-49f);
+    }
     Data queries = gaussian(4, d, 100 + seed, 3.0f);
     for (int64_t j = 0; j < d; ++j) queries.row(1)[j] = (j % 2 ? -1e6f : 1e6f) + queries.row(1)[j];
     for (const Metric metric : kMetrics) check_pairs(metric, data, queries, zero, tally);
   }
+  // A norm that is a float32 is rounded up, because the sum of squares could have lost something.
+  Data five{1, 64, std::vector<float>(64, 0.0f)};
+  five.row(0)[0] = 3, five.row(0)[1] = 4;
+  CHECK_EQUAL(Coded(Metric::kInnerProduct, five, std::vector<float>(64, 0.0f)).stats[0].norm_f32, std::nextafter(5.0f, 6.0f));
   // Two halves of opposite sign cancel, so the score is the rounding error of the sum.
   for (uint32_t seed = 0; seed < 40; ++seed) {
     Data data = gaussian(8, d, seed);

@@ -80,9 +80,9 @@ TEST("exact: float16 rows have the same scores as the float32 rows they represen
     for (float& value : data.values) {
       uint16_t half;
       const float coarse = std::nearbyint(value * 4096) / 4096;  // at most 12 bits, one more than in float16
-      value = trawl::first_not_half(&coarse, 1) == 1 ? coarse : 0.125f;
-      trawl::floats_to_halves(&value, 1, &half);
-      CHECK_EQUAL(trawl::half_to_float(half), value);
+      value = trawl::first_not_f16(&coarse, 1) == 1 ? coarse : 0.125f;
+      trawl::f32_to_f16_array(&value, 1, &half);
+      CHECK_EQUAL(trawl::f16_to_f32(half), value);
     }
     const Data queries = encoder_like(20, 130, 6);
     SearchOptions options;
@@ -109,10 +109,7 @@ TEST("exact: a filter limits the results to its rows, even to none, and may excl
       std::vector<uint64_t> bits(10, 0);
       std::mt19937 random(pattern);
       for (int64_t i = 0; i < 600; ++i) {
-        const bool keep = pattern == 0   ? false
-                          : pattern == 1 ? i == 337
-                          : pattern == 2 ? i >= 200 && i < 230
-                                         : random() % pattern == 0;
+        const bool keep = pattern == 0 ? false : pattern == 1 ? i == 337 : pattern == 2 ? i >= 200 && i < 230 : random() % pattern == 0;
         if (keep) bits[i / 64] |= uint64_t{1} << (i % 64);
       }
       SearchOptions options;

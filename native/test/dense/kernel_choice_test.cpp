@@ -41,11 +41,11 @@ const trawl::Kernels& offset_kernels() {
     made.groups_from = 5;
     made.groups_at_once = 2;
     made.scan_groups = [](const trawl::CodeRows& rows, const int8_t* packed, int groups, const trawl::QueryTest& test, trawl::Hit* hits) {
-      const auto plain = without_offset(packed, groups * trawl::kLanes * rows.padded);
+      const auto plain = without_offset(packed, groups * trawl::kGroupQueries * rows.padded);
       return trawl::select_kernels("serial").scan_groups(rows, plain.data(), groups, test, hits);
     };
-    made.scan_rows = [](const trawl::CodeRows& rows, const int8_t* natural, int queries, const trawl::QueryTest& test, trawl::Hit* hits) {
-      const auto plain = without_offset(natural, queries * rows.padded);
+    made.scan_rows = [](const trawl::CodeRows& rows, const int8_t* row_order, int queries, const trawl::QueryTest& test, trawl::Hit* hits) {
+      const auto plain = without_offset(row_order, queries * rows.padded);
       return trawl::select_kernels("serial").scan_rows(rows, plain.data(), queries, test, hits);
     };
     return made;
@@ -81,8 +81,8 @@ TEST("kernel choice: rows of a prefilter and of codes have their own numbers of 
   const trawl::Kernels& few = trawl::select_kernels("serial");
   trawl::Kernels many = few;
   const trawl::KernelChoice choice = {&few, &many, 32, 96};
-  CHECK(&choice.of(31, 320) == &few && &choice.of(32, 320) == &many);
-  CHECK(&choice.of(95, 768) == &few && &choice.of(96, 768) == &many);
+  CHECK(&choice.for_queries(31, 320) == &few && &choice.for_queries(32, 320) == &many);
+  CHECK(&choice.for_queries(95, 768) == &few && &choice.for_queries(96, 768) == &many);
 }
 
 TEST("kernel choice: what is timed scans every row and query of each instruction set") {
@@ -107,11 +107,11 @@ TEST("kernel choice: a name gives its instruction set for every number of querie
       continue;
     }
     const trawl::ChosenIsas chosen = trawl::chosen_isas(isa.name);
-    CHECK(chosen.few == isa.name && chosen.many == isa.name && chosen.codes_from == 0 && chosen.prefilters_from == 0);
+    CHECK(chosen.small_batch == isa.name && chosen.large_batch == isa.name && chosen.codes_from == 0 && chosen.prefilters_from == 0);
   }
   const trawl::ChosenIsas fastest = trawl::chosen_isas();
-  CHECK_EQUAL(fastest.many, std::string(trawl::kernels_name(trawl::select_kernels())));
-  CHECK(fastest.few == fastest.many || (fastest.few == "avx512-vnni" && fastest.many == "amx"));
+  CHECK_EQUAL(fastest.large_batch, std::string(trawl::kernels_name(trawl::select_kernels())));
+  CHECK(fastest.small_batch == fastest.large_batch || (fastest.small_batch == "avx512-vnni" && fastest.large_batch == "amx"));
   CHECK(&trawl::choose_kernels() == &trawl::choose_kernels());
 }
 

@@ -3,9 +3,9 @@
 #include <set>
 
 #include "base/aligned_buffer.hpp"
+#include "dense/codes/query_pack.hpp"
 #include "dense/kernels/kernels.hpp"
 #include "oracle.hpp"
-#include "dense/codes/query_pack.hpp"
 
 namespace trawl {
 extern const Kernels *const kEmulatedAmxKernels, *const kEmulatedAmxVectorKernels;
@@ -25,16 +25,29 @@ std::vector<const trawl::Kernels*> all_kernels() {
   return list;
 }
 
-// Largest digits of the problems: of natural digits, and of packed digits where they are coarser.
+// Largest digits of the problems: of digits in row order, and of digits in lane order where they are coarser.
 constexpr int kDigitRanges[] = {127, 32};
 
 // Random codes and digits, packed in both layouts of a kernel. With s = 1 and the other factors zero, v is float(I), so a kernel
 // keeps exactly the pairs with I >= theta, if |I| < 2^24 or theta is not close to I.
 struct Problem {
   Problem(int rows, int queries, int64_t padded, uint32_t seed, bool extreme, int largest = 127)
-      : largest(largest), rows(rows), queries(queries), groups((queries + 15) / 16), padded(padded), codes(64 * padded),
-        digits(groups * 16 * padded), scale(64), residual(64), norm(64), bias(64), sums(64), phi(groups * 16), a(groups * 16),
-        c(groups * 16), theta(groups * 16) {
+      : largest(largest),
+        rows(rows),
+        queries(queries),
+        groups((queries + 15) / 16),
+        padded(padded),
+        codes(64 * padded),
+        digits(groups * 16 * padded),
+        scale(64),
+        residual(64),
+        norm(64),
+        bias(64),
+        sums(64),
+        phi(groups * 16),
+        a(groups * 16),
+        c(groups * 16),
+        theta(groups * 16) {
     std::mt19937 random(seed);
     for (int64_t i = 0; i < 64 * padded; ++i) codes[i] = value(random, extreme, 127);
     for (int64_t i = 0; i < queries * padded; ++i) digits[i] = value(random, extreme, largest);
@@ -60,7 +73,17 @@ struct Problem {
   trawl::AlignedBuffer<float> phi, a, c, theta;
 
   trawl::CodeRows view() const {
-    return {codes.data(), padded, rows, scale.data(), residual.data(), norm.data(), bias.data(), sums.data(), true};
+    return {
+        .codes_i8 = codes.data(),
+        .padded = padded,
+        .rows = rows,
+        .scale_f32 = scale.data(),
+        .residual_f32 = residual.data(),
+        .test_norm_f32 = norm.data(),
+        .bias_f32 = bias.data(),
+        .code_sum_i32 = sums.data(),
+        .first_pass = true,
+    };
   }
   int64_t dot(int i, int q) const {
     int64_t sum = 0;
@@ -99,8 +122,7 @@ struct Problem {
     for (int q = 0; q < groups * 16; ++q) {
       for (int64_t j = 0; j < padded; ++j) {
         const int8_t digit = q < queries ? digits[q * padded + j] : int8_t{0};
-        packed[q / 16 * 16 * padded + j / 4 * 64 + q % 16 * 4 + j % 4] =
-            static_cast<int8_t>(digit + kernels.groups_offset);
+        packed[q / 16 * 16 * padded + j / 4 * 64 + q % 16 * 4 + j % 4] = static_cast<int8_t>(digit + kernels.groups_offset);
       }
     }
     Pairs kept;
@@ -115,16 +137,16 @@ struct Problem {
     return kept;
   }
   Pairs by_rows(const trawl::Kernels& kernels) const {
-    trawl::AlignedBuffer<int8_t> natural(queries * padded);
+    trawl::AlignedBuffer<int8_t> row_order(queries * padded);
     for (int64_t i = 0; i < queries * padded; ++i) {
-      natural[i] = static_cast<int8_t>(digits[i] ^ (kernels.rows_offset ? -128 : 0));
+      row_order[i] = static_cast<int8_t>(digits[i] ^ (kernels.rows_offset ? -128 : 0));
     }
     Pairs kept;
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
     for (int q = 0; q < queries; q += trawl::kMaxRowsQueries) {
       const int here = std::min(trawl::kMaxRowsQueries, queries - q);
       const trawl::QueryTest test = {phi.data() + q, a.data() + q, c.data() + q, theta.data() + q};
-      const size_t count = kernels.scan_rows(view(), natural.data() + q * padded, here, test, hits.data());
+      const size_t count = kernels.scan_rows(view(), row_order.data() + q * padded, here, test, hits.data());
       for (const auto& pair : collect(hits.data(), count, q)) CHECK(kept.insert(pair).second);
     }
     return kept;
@@ -164,7 +186,8 @@ TEST("kernel: with numbers of any size and sign, each instruction set keeps a pa
     // In most rounds the rows differ in one number only, or none: limits of several numbers are seldom close to a threshold.
     const int differing = round % 7, spread = differing == 0 ? 40 : 1, size = static_cast<int>(random() % 60) - 30;
     const auto number = [&](int exponent) {
-      return std::ldexp(1 + static_cast<float>(random() % 1024) / 1024, size + exponent + static_cast<int>(random() % static_cast<uint32_t>(spread)));
+      return std::ldexp(1 + static_cast<float>(random() % 1024) / 1024,
+                        size + exponent + static_cast<int>(random() % static_cast<uint32_t>(spread)));
     };
     for (int i = 0; i < 64; ++i) {
       const auto next = [&](int which, float first) { return i > 0 && differing > 1 && which != differing ? first : number(0); };
@@ -183,8 +206,9 @@ TEST("kernel: with numbers of any size and sign, each instruction set keeps a pa
     for (int i = 0; i < problem.rows; ++i) {
       for (int q = 0; q < problem.queries; ++q) {
         double sum = 0, sizes = 0x1p-119;
-        for (const double term : {problem.scale[i] * static_cast<double>(problem.dot(i, q)), static_cast<double>(problem.phi[q]) * problem.bias[i],
-                                  static_cast<double>(problem.a[q]) * problem.residual[i], static_cast<double>(problem.c[q]) * problem.norm[i]}) {
+        for (const double term :
+             {problem.scale[i] * static_cast<double>(problem.dot(i, q)), static_cast<double>(problem.phi[q]) * problem.bias[i],
+              static_cast<double>(problem.a[q]) * problem.residual[i], static_cast<double>(problem.c[q]) * problem.norm[i]}) {
           sum += term;
           sizes += std::fabs(term);
         }
@@ -209,8 +233,9 @@ TEST("kernel: with numbers of any size and sign, each instruction set keeps a pa
             const bool is_kept = kept.count({i, q}) == 1;
             const bool must_keep = !(v - error < problem.theta[q]), may_keep = !(v + error < problem.theta[q]);
             if (is_kept ? !may_keep : must_keep) {
-              check::fail(__FILE__, __LINE__, std::string(kernels->name) + (is_kept ? " keeps" : " drops") + " row " + std::to_string(i) + " of query " +
-                                                  std::to_string(q) + " in round " + std::to_string(round));
+              check::fail(__FILE__, __LINE__,
+                          std::string(kernels->name) + (is_kept ? " keeps" : " drops") + " row " + std::to_string(i) + " of query " +
+                              std::to_string(q) + " in round " + std::to_string(round));
             }
           }
         }
@@ -239,7 +264,7 @@ TEST("kernel: the largest sums, of 131072 products of the largest digits and cod
   }
 }
 
-TEST("kernel: the product of a row and the natural digits of a query is exact") {
+TEST("kernel: the product of a row and the digits in row order of a query is exact") {
   for (const int64_t padded : {64, 320, 131072}) {
     const Problem problem(3, 2, padded, 13, padded > 320);
     for (const trawl::Kernels* kernels : all_kernels()) {
@@ -247,7 +272,8 @@ TEST("kernel: the product of a row and the natural digits of a query is exact") 
       if (kernels->dot_digits == nullptr) continue;
       for (int i = 0; i < 3; ++i) {
         for (int q = 0; q < 2; ++q) {
-          CHECK_EQUAL(int64_t{kernels->dot_digits(problem.digits.data() + q * padded, problem.codes.data() + i * padded, padded)}, problem.dot(i, q));
+          CHECK_EQUAL(int64_t{kernels->dot_digits(problem.digits.data() + q * padded, problem.codes.data() + i * padded, padded)},
+                      problem.dot(i, q));
         }
       }
     }
@@ -269,7 +295,7 @@ TEST("kernel: products of float64 values and codes agree up to rounding") {
   }
 }
 
-TEST("kernel: the second test of a pair has the value of the row test with natural digits") {
+TEST("kernel: the second test of a pair has the value of the row test with digits in row order") {
   const int64_t d = 128;
   const Data rows = gaussian(16, d, 41), queries = gaussian(16, d, 42);
   trawl::ThreadPool pool(1);
@@ -278,16 +304,16 @@ TEST("kernel: the second test of a pair has the value of the row test with natur
   const trawl::CodesFile& codes = *built->index->shards().front().codes;
   const trawl::PackMean mean(Metric::kInnerProduct, codes);
   const std::vector<double> wide(queries.values.begin(), queries.values.end());
-  // The serial kernel with coarse digits, for processors whose kernels have none.
-  trawl::Kernels coarse = *trawl::kSerialKernels;
-  coarse.group_digits = 32;
-  coarse.dot_digits = [](const int8_t* natural, const int8_t* row, int64_t padded) {
+  // The serial kernel with coarser digits, for processors whose kernels have none.
+  trawl::Kernels coarser = *trawl::kSerialKernels;
+  coarser.group_digits = 32;
+  coarser.dot_digits = [](const int8_t* row_order, const int8_t* row, int64_t padded) {
     int32_t sum = 0;
-    for (int64_t j = 0; j < padded; ++j) sum += natural[j] * row[j];
+    for (int64_t j = 0; j < padded; ++j) sum += row_order[j] * row[j];
     return sum;
   };
   std::vector<const trawl::Kernels*> tested = all_kernels();
-  tested.push_back(&coarse);
+  tested.push_back(&coarser);
   for (const trawl::Kernels* kernels : tested) {
     if (kernels->dot_digits == nullptr) continue;
     const trawl::KernelChoice choice = {kernels, kernels, trawl::kNever, trawl::kNever};
@@ -301,15 +327,16 @@ TEST("kernel: the second test of a pair has the value of the row test with natur
       const auto number = [&](float size) { return size * (1 + static_cast<float>(random() % 1024) / 1024); };
       scale[i] = number(1e-3f), residual[i] = number(1), norm[i] = number(1), bias[i] = number(1);
     }
-    view.scale_f32 = scale.data(), view.residual_f32 = residual.data(), view.norm_f32 = norm.data(), view.bias_f32 = bias.data();
+    view.scale_f32 = scale.data(), view.residual_f32 = residual.data(), view.test_norm_f32 = norm.data(), view.bias_f32 = bias.data();
     const std::vector<float> all(16, -3e38f);
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
-    const size_t count = packed.kernels.scan_rows(view, packed.natural_i8.data(), 16, packed.fine.from(0, all.data()), hits.data());
+    const size_t count = packed.kernels.scan_rows(view, packed.row_order_i8.data(), 16, packed.row_order.from(0, all.data()), hits.data());
     CHECK_EQUAL(count, size_t{16 * 16});
     for (size_t h = 0; h < count; ++h) {
       const int q = hits[h].query, i = hits[h].row;
-      const float size = std::fabs(hits[h].value) + std::fabs(packed.fine.phi[q] * bias[i]) + packed.fine.a[q] * residual[i] + packed.fine.c[q] * norm[i];
-      CHECK(std::fabs(trawl::fine_value(view, i, packed, q) - hits[h].value) <= size * 0x1p-20f);
+      const float size = std::fabs(hits[h].value) + std::fabs(packed.row_order.phi[q] * bias[i]) + packed.row_order.a[q] * residual[i] +
+                         packed.row_order.c[q] * norm[i];
+      CHECK(std::fabs(trawl::row_order_value(view, i, packed, q) - hits[h].value) <= size * 0x1p-20f);
     }
   }
 }
@@ -317,13 +344,13 @@ TEST("kernel: the second test of a pair has the value of the row test with natur
 TEST("kernel: a hit has the value that was compared with the threshold") {
   for (const trawl::Kernels* kernels : all_kernels()) {
     const Problem problem(48, 16, 128, 21, false, kernels->group_digits);
-    trawl::AlignedBuffer<int8_t> natural(16 * 128);
-    for (int64_t i = 0; i < 16 * 128; ++i) natural[i] = static_cast<int8_t>(problem.digits[i] ^ (kernels->rows_offset ? -128 : 0));
+    trawl::AlignedBuffer<int8_t> row_order(16 * 128);
+    for (int64_t i = 0; i < 16 * 128; ++i) row_order[i] = static_cast<int8_t>(problem.digits[i] ^ (kernels->rows_offset ? -128 : 0));
     std::vector<trawl::Hit> hits(trawl::kMaxHits);
     trawl::AlignedBuffer<float> none(16), all(16);
     for (int q = 0; q < 16; ++q) all[q] = -3e38f;
     const trawl::QueryTest test = {problem.phi.data(), none.data(), none.data(), all.data()};
-    const size_t count = kernels->scan_rows(problem.view(), natural.data(), 16, test, hits.data());
+    const size_t count = kernels->scan_rows(problem.view(), row_order.data(), 16, test, hits.data());
     CHECK_EQUAL(count, size_t{48 * 16});
     const auto check = [&] {
       for (size_t h = 0; h < count; ++h) {

@@ -3,8 +3,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <map>
+#include <string>
 
 #include "dense/codes/codes_format.hpp"
+#include "dense/codes/query_pack.hpp"
 #include "dense/kernels/kernel_choice.hpp"
 #include "oracle.hpp"
 
@@ -41,8 +44,7 @@ struct Made {
   std::shared_ptr<const trawl::Rows> rows;
 };
 
-std::unique_ptr<Made> make(Metric metric, const Data& data, int64_t components, trawl::ThreadPool& pool,
-                           int64_t rows_per_block = 16) {
+std::unique_ptr<Made> make(Metric metric, const Data& data, int64_t components, trawl::ThreadPool& pool, int64_t rows_per_block = 16) {
   auto made = std::make_unique<Made>();
   trawl::CodesWriterOptions options;
   options.rows_per_block = rows_per_block;
@@ -77,7 +79,9 @@ TEST("prefilter: random shapes, metrics, shards, live rows, filters, threads and
     const int64_t dimensions[] = {64, 65, 100, 128, 200, 256, 300, 384};
     const int64_t d = dimensions[random() % 8], n = pick(0, check::small() ? 200 : 900);
     const auto data_of = [&](int64_t count, uint32_t seed) {
-      return round % 3 == 0 ? gaussian(count, d, seed) : round % 3 == 1 ? encoder_like(count, d, seed) : low_rank(count, d, 20, 0.05f, seed);
+      return round % 3 == 0   ? gaussian(count, d, seed)
+             : round % 3 == 1 ? encoder_like(count, d, seed)
+                              : low_rank(count, d, 20, 0.05f, seed);
     };
     const Data data = data_of(n, round);
     const int64_t count = pick(1, 70);
@@ -136,7 +140,8 @@ TEST("prefilter: a query defers no more rows than the limit, and refines those b
   trawl::ThreadPool pool(3);
   const int64_t n = 6400, d = 128;
   Data data = gaussian(n, d, 5);
-  const Data queries = gaussian(20, d, 6);
+  Data queries = gaussian(20, d, 6);
+  std::fill(queries.row(0), queries.row(1), 0.0f);  // keeps every row, so that it switches to the codes after the trial
   // The first round defers few of them, so that no query switches to the codes before the last round, which defers thousands.
   for (int64_t i = 0; i < n / 3 * d; ++i) data.values[i] *= 0.01f;
   BuildOptions build_options;
@@ -145,9 +150,13 @@ TEST("prefilter: a query defers no more rows than the limit, and refines those b
   const auto built = build(Metric::kInnerProduct, data, pool, build_options);
   SearchOptions options = eager();
   options.prefilter.sample_rows = n / 4;
+  options.prefilter.trial_share = 0.99;
   options.prefilter.refined_share = 0.01;
   const auto result = CHECK_SEARCH(*built->index, data, queries, options, pool);
-  for (const trawl::QueryStats& stats : result.stats) CHECK(stats.refined > 500 && stats.refined <= 1024 + 2 * n / 100);
+  for (int64_t q = 0; q < queries.n; ++q) {
+    const int64_t refined = result.stats[q].refined;
+    CHECK(q == 0 ? refined == 0 : refined > 500 && refined <= 1024 + 2 * n / 100);
+  }
 }
 
 TEST("prefilter: a lone query that keeps more rows than it may defer switches to the codes") {
@@ -177,24 +186,24 @@ TEST("prefilter: a lone query that keeps more rows than it may defer switches to
   CHECK(refined > 16 * n / 200 && refined < n / 4);  // not one by one
 }
 
-TEST("prefilter: of many queries, few pairs pass the test with coarse digits, and fewer the second one") {
+TEST("prefilter: of many queries, few pairs pass the test with coarser digits, and fewer the second one") {
   trawl::ThreadPool pool(2);
   const int64_t n = 20000, d = 256;
   const Data data = low_rank(n, d, 30, 0.02f, 1), queries = low_rank(32, d, 30, 0.02f, 2);
   static std::atomic<int64_t> tested_again, refined;
-  trawl::Kernels coarse = *trawl::kSerialKernels;
-  coarse.group_digits = 32;
-  coarse.dot_digits = [](const int8_t* natural, const int8_t* codes, int64_t padded) {
+  trawl::Kernels coarser = *trawl::kSerialKernels;
+  coarser.group_digits = 32;
+  coarser.dot_digits = [](const int8_t* row_order, const int8_t* codes, int64_t padded) {
     ++tested_again;
     int32_t sum = 0;
-    for (int64_t j = 0; j < padded; ++j) sum += natural[j] * codes[j];
+    for (int64_t j = 0; j < padded; ++j) sum += row_order[j] * codes[j];
     return sum;
   };
-  coarse.dot_codes = [](const double* values, const int8_t* codes, int64_t padded) {
+  coarser.dot_codes = [](const double* values, const int8_t* codes, int64_t padded) {
     ++refined;
     return trawl::kSerialKernels->dot_codes(values, codes, padded);
   };
-  const trawl::KernelChoice choice = {&coarse, &coarse, trawl::kNever, trawl::kNever};
+  const trawl::KernelChoice choice = {&coarser, &coarser, trawl::kNever, trawl::kNever};
   for (const int64_t components : {0, 64}) {
     tested_again = refined = 0;
     BuildOptions build_options;
@@ -207,6 +216,88 @@ TEST("prefilter: of many queries, few pairs pass the test with coarse digits, an
     CHECK_SEARCH(*built->index, data, queries, options, pool);
     CHECK(tested_again > 0 && tested_again < n * queries.n / 20);
     CHECK(refined > 0 && refined < tested_again);
+  }
+}
+
+namespace {
+
+// The numbers of the rows of an index, for the row test, by the rows' codes.
+struct TestedRow {
+  float scale, residual, norm, bias;
+  int32_t code_sum;
+};
+std::map<std::string, TestedRow> tested_rows;
+std::atomic<int64_t> tested, tested_wrongly;
+
+void check_numbers(const trawl::CodeRows& rows) {
+  for (int i = 0; i < rows.rows; ++i) {
+    const auto found = tested_rows.find(std::string(reinterpret_cast<const char*>(rows.codes_i8) + i * rows.padded, rows.padded));
+    ++tested;
+    const bool right = found != tested_rows.end() && rows.scale_f32[i] == found->second.scale &&
+                       rows.residual_f32[i] == found->second.residual && rows.test_norm_f32[i] == found->second.norm &&
+                       rows.bias_f32[i] == found->second.bias && rows.code_sum_i32[i] == found->second.code_sum;
+    if (!right) ++tested_wrongly;
+  }
+}
+
+}  // namespace
+
+TEST("prefilter: every row is tested with its own numbers, as it lies in a block, gathered for a filter or deferred") {
+  trawl::ThreadPool pool(2);
+  const int64_t n = 2000, d = 128;
+  Data data = gaussian(n, d, 1, 1, 0.5f);
+  for (int64_t i = 0; i < n * d; ++i) data.values[i] *= static_cast<float>(1 + i / d % 7);
+  const Data queries = gaussian(20, d, 2, 1, 0.5f);  // sixteen side by side, and four more
+  std::mt19937 random(3);
+  std::vector<uint64_t> few = random_bits(n, random);
+  for (uint64_t& word : few) word &= random() & random();
+  trawl::Kernels kernels = *trawl::kSerialKernels;
+  kernels.scan_groups = [](const trawl::CodeRows& rows, const int8_t* digits, int groups, const trawl::QueryTest& test, trawl::Hit* hits) {
+    check_numbers(rows);
+    return trawl::kSerialKernels->scan_groups(rows, digits, groups, test, hits);
+  };
+  kernels.scan_rows = [](const trawl::CodeRows& rows, const int8_t* digits, int count, const trawl::QueryTest& test, trawl::Hit* hits) {
+    check_numbers(rows);
+    return trawl::kSerialKernels->scan_rows(rows, digits, count, test, hits);
+  };
+  const trawl::KernelChoice choice = {&kernels, &kernels, trawl::kNever, trawl::kNever};
+  for (const Metric metric : kMetrics) {
+    BuildOptions build_options;
+    build_options.rows_per_block = 64;
+    build_options.prefilter = 64;
+    const auto built = build(metric, data, pool, build_options);
+    const trawl::Shard& shard = built->index->shards()[0];
+    tested_rows.clear();
+    for (int64_t b = 0; b < shard.codes->blocks(); ++b) {
+      const trawl::CodesBlock codes = shard.codes->block(b);
+      const trawl::PrefilterBlock shorter = shard.prefilter->block(b);
+      std::vector<float> bias(codes.rows);
+      trawl::row_test_biases(metric, codes.bias_f64, codes.norm_f32, codes.rows, trawl::PackMean(metric, *shard.codes).kappa, bias.data());
+      const auto key = [](const int8_t* block, int64_t i, int64_t length) {
+        return std::string(reinterpret_cast<const char*>(block) + i * length, length);
+      };
+      for (int64_t i = 0; i < codes.rows; ++i) {
+        tested_rows[key(codes.codes_i8, i, d)] = {codes.scale_f32[i], codes.residual_f32[i], codes.norm_f32[i], bias[i],
+                                                  codes.code_sum_i32[i]};
+        tested_rows[key(shorter.codes_i8, i, 64)] = {shorter.scale_f32[i], shorter.residual_f32[i], shorter.size_f32[i],
+                                                     shorter.bias_f32[i], shorter.code_sum_i32[i]};
+      }
+    }
+    CHECK_EQUAL(tested_rows.size(), static_cast<size_t>(2 * n));
+    for (const bool prefilter : {false, true}) {
+      for (const uint64_t* filter : {static_cast<const uint64_t*>(nullptr), static_cast<const uint64_t*>(few.data())}) {
+        tested = tested_wrongly = 0;
+        SearchOptions options = eager();
+        options.prefilter.use = prefilter;
+        options.filter_bits = filter;
+        options.kernels = &choice;
+        const auto result = CHECK_SEARCH(*built->index, data, queries, options, pool);
+        CHECK_EQUAL(tested_wrongly.load(), 0);
+        int64_t deferred = 0;
+        for (const trawl::QueryStats& stats : result.stats) deferred += stats.refined;
+        CHECK(tested > 0 && (deferred > 0) == prefilter);
+      }
+    }
   }
 }
 

@@ -31,7 +31,7 @@ inline std::vector<uint16_t> packed(const std::vector<float>& matrix, int64_t de
 // An int8 matrix, as byte_products.hpp defines it.
 struct Codes {
   std::vector<int8_t> packed;
-  std::vector<int32_t> first_sums;
+  std::vector<int32_t> offset_corrections;
   std::vector<float> scales;
 };
 
@@ -54,7 +54,7 @@ inline Codes quantized(const std::vector<float>& matrix, int64_t depth, int64_t 
       sum += code;
       result.packed[first * depth + k / 4 * width * 4 + (column - first) * 4 + k % 4] = code;
     }
-    result.first_sums.push_back(-trawl::encoder::kCodeOffset * sum);
+    result.offset_corrections.push_back(-trawl::encoder::kCodeOffset * sum);
     result.scales.push_back(scale);
   }
   return result;
@@ -89,11 +89,11 @@ class Writer {
     if (type_ == trawl::encoder::WeightType::kInt8) {
       const Codes codes = quantized(values, depth, columns);
       write(codes.packed.data(), codes.packed.size());
-      write(codes.first_sums.data(), codes.first_sums.size() * 4);
+      write(codes.offset_corrections.data(), codes.offset_corrections.size() * 4);
       return floats(codes.scales);
     }
-    const std::vector<uint16_t> halves = packed(values, depth, columns);
-    write(halves.data(), halves.size() * 2);
+    const std::vector<uint16_t> bf16 = packed(values, depth, columns);
+    write(bf16.data(), bf16.size() * 2);
   }
 
  private:
@@ -141,6 +141,39 @@ inline Weights write_random(const std::string& path, const trawl::encoder::BertS
     norm();
   }
   return weights;
+}
+
+constexpr int32_t kMany = 1 << 24, kWide = 1 << 16;
+
+// The bytes of a file of that shape, by the description in bert_file.hpp; -1 if no import writes the shape.
+inline double file_bytes(const trawl::encoder::BertShape& s, trawl::encoder::WeightType type) {
+  const auto within = [](int32_t value, int32_t least, int32_t most) { return value >= least && value <= most; };
+  if (!within(s.layers, 1, 4096) || !within(s.hidden, 16, kWide) || !within(s.intermediate, 16, kWide) || !within(s.heads, 1, s.hidden) ||
+      !within(s.vocabulary, 1, kMany) || !within(s.positions, 1, kMany) || !within(s.token_types, 0, kMany) ||
+      !within(s.activation, 0, 2) || !within(s.position_padding, -1, kMany) || !std::isfinite(s.epsilon) || s.epsilon < 0) {
+    return -1;
+  }
+  if (s.hidden % 16 != 0 || s.intermediate % 16 != 0 || s.hidden % s.heads != 0 || s.hidden / s.heads % 16 != 0) return -1;
+  const double h = s.hidden, i = s.intermediate;
+  const auto part = [](double bytes) { return std::ceil(bytes / 64) * 64; };
+  const auto dense = [&](double depth, double columns) {
+    const double summands = part(4 * columns);
+    return type == trawl::encoder::WeightType::kInt8 ? part(depth * columns) + 3 * summands : part(2 * depth * columns) + summands;
+  };
+  const double layer = dense(h, 3 * h) + dense(h, h) + dense(h, i) + dense(i, h) + 2 * part(8 * h);
+  return 128 + part(4 * s.vocabulary * h) + part(4 * s.positions * h) + part(4 * s.token_types * h) + part(8 * h) + s.layers * layer;
+}
+
+// Runs texts of every length; the values of hidden may be anything.
+inline void run_all_lengths(trawl::encoder::BertEncoder& encoder, std::mt19937& random) {
+  const trawl::encoder::BertShape& s = encoder.shape();
+  const int64_t longest = s.position_padding < 0 ? s.positions : s.positions - s.position_padding - 1;
+  for (int64_t length = 1; length <= std::min<int64_t>(longest, 20); ++length) {
+    std::vector<int32_t> ids(static_cast<size_t>(2 * length));
+    for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(s.vocabulary));
+    std::vector<float> hidden(ids.size() * static_cast<size_t>(s.hidden));
+    encoder.run(ids.data(), nullptr, 2, length, hidden.data());
+  }
 }
 
 }  // namespace bert_files

@@ -14,7 +14,7 @@ namespace {
 
 // milliseconds of few and of many by the number of rows
 int64_t chosen(const std::map<int64_t, std::pair<double, double>>& times) {
-  return byte_rows_from([&](bool many, int64_t rows) { return many ? times.at(rows).second : times.at(rows).first; });
+  return byte_rows_from([&](bool is_large, int64_t rows) { return is_large ? times.at(rows).second : times.at(rows).first; });
 }
 
 bool has(const char* name) {
@@ -40,8 +40,8 @@ TEST("int8 choice: AMX multiplies from the number of rows on from which it is fa
 TEST("int8 choice: the number of rows decides, and the products of long texts give the name") {
   const ByteProducts &few = *kPortableByteProducts, many = few;
   const ByteChoice choice = {&few, &many, 32}, never = {&few, &many, trawl::kNever};
-  CHECK(&choice.of(31) == &few && &choice.of(32) == &many && &choice.main() == &many);
-  CHECK(&never.of(1 << 20) == &few && &never.main() == &few);
+  CHECK(&choice.for_rows(31) == &few && &choice.for_rows(32) == &many && &choice.for_long_texts() == &many);
+  CHECK(&never.for_rows(1 << 20) == &few && &never.for_long_texts() == &few);
 }
 
 TEST("int8 choice: what is timed multiplies every row by all columns") {
@@ -70,13 +70,15 @@ TEST("int8 choice: a name gives its instruction set for every number of rows, no
       continue;
     }
     const ByteChoice& choice = choose_byte_products(isa.name);
-    CHECK(choice.few->name == isa.name && choice.many == choice.few && &choice.of(1) == &choice.of(1000));
+    CHECK(choice.small_batch->name == isa.name && choice.large_batch == choice.small_batch &&
+          &choice.for_rows(1) == &choice.for_rows(1000));
   }
   CHECK_REFUSED(choose_byte_products("sse9"), trawl::ErrorCode::kIsaUnavailable, "unknown");
   const ByteChoice& fastest = choose_byte_products();
   CHECK(&fastest == &choose_byte_products());
-  CHECK_EQUAL(std::string(fastest.many->name), std::string(select_byte_products().name));
-  CHECK(fastest.few == fastest.many || (fastest.few == kAvx512VnniByteProducts && fastest.many == kAmxByteProducts));
+  CHECK_EQUAL(std::string(fastest.large_batch->name), std::string(select_byte_products().name));
+  CHECK(fastest.small_batch == fastest.large_batch ||
+        (fastest.small_batch == kAvx512VnniByteProducts && fastest.large_batch == kAmxByteProducts));
 }
 
 TEST("int8 choice: beside AMX and AVX-512 VNNI, attention has the fastest products in bfloat16, beside others their own") {

@@ -26,18 +26,20 @@ std::vector<float> normal_values(int64_t count, uint32_t seed, float scale = 1) 
   return values;
 }
 
-// A product of random codes, with those of the largest magnitude among them, and its values by their definition.
+// A product of random codes, some of the largest magnitude, and its values by their definition.
 struct Case {
   int64_t depth, columns, rows;
   std::vector<int8_t> inputs, packed, weights;
   std::vector<uint8_t> codes;
-  std::vector<int32_t> first_sums;
+  std::vector<int32_t> offset_corrections;
   std::vector<float> row_scales, column_scales, bias, expected;
 
   Case(int64_t depth, int64_t columns, int64_t rows, uint32_t seed)
       : depth(depth), columns(columns), rows(rows), packed(static_cast<size_t>(depth * columns)) {
     std::mt19937 random(seed);
-    const auto code = [&]() -> int8_t { return random() % 4 == 0 ? (random() % 2 == 0 ? 127 : -127) : static_cast<int8_t>(random() % 255 - 127); };
+    const auto code = [&]() -> int8_t {
+      return random() % 4 == 0 ? (random() % 2 == 0 ? 127 : -127) : static_cast<int8_t>(random() % 255 - 127);
+    };
     for (int64_t i = 0; i < rows * depth; ++i) inputs.push_back(code());
     for (int64_t i = 0; i < columns * depth; ++i) weights.push_back(code());
     if (seed % 2 == 0) std::fill(inputs.begin(), inputs.begin() + depth, static_cast<int8_t>(127));
@@ -53,7 +55,7 @@ struct Case {
         packed[first * depth + k / 4 * width * 4 + (c - first) * 4 + k % 4] = weights[c * depth + k];
         sum += weights[c * depth + k];
       }
-      first_sums.push_back(-kCodeOffset * sum);
+      offset_corrections.push_back(-kCodeOffset * sum);
     }
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; ++c) {
@@ -67,7 +69,7 @@ struct Case {
   void negate_first_column() {
     const int64_t width = std::min<int64_t>(64, columns);
     for (int64_t k = 0; k < depth; ++k) packed[k / 4 * width * 4 + k % 4] = static_cast<int8_t>(-packed[k / 4 * width * 4 + k % 4]);
-    first_sums[0] = -first_sums[0];
+    offset_corrections[0] = -offset_corrections[0];
     for (int64_t r = 0; r < rows; ++r) {
       int64_t sum = 0;
       for (int64_t k = 0; k < depth; ++k) sum -= int32_t{inputs[r * depth + k]} * weights[k];
@@ -75,14 +77,15 @@ struct Case {
     }
   }
   ByteTask task() const {
-    return {codes.data(), row_scales.data(), packed.data(), first_sums.data(), column_scales.data(), bias.data(), depth, columns, rows};
+    return {codes.data(), row_scales.data(), packed.data(), offset_corrections.data(), column_scales.data(), bias.data(),
+            depth,        columns,           rows};
   }
 };
 
-std::vector<uint16_t> halves_of(const std::vector<float>& values) {
-  std::vector<uint16_t> halves;
-  for (const float value : values) halves.push_back(to_bf16(value));
-  return halves;
+std::vector<uint16_t> bf16_of(const std::vector<float>& values) {
+  std::vector<uint16_t> bf16;
+  for (const float value : values) bf16.push_back(to_bf16(value));
+  return bf16;
 }
 
 int64_t panels(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
@@ -95,14 +98,14 @@ TEST("int8 encoder: every instruction set gives the values of products as define
     for (const int64_t columns : {16, 32, 48, 64, 80, 144}) {
       for (int64_t rows = 1; rows <= 14; ++rows) {
         const Case one(depth, columns, rows, ++seed);
-        const std::vector<uint16_t> halves_expected = halves_of(one.expected);
+        const std::vector<uint16_t> bf16_expected = bf16_of(one.expected);
         for (const ByteProducts* products : tested_byte_products()) {
           std::vector<float> values(one.expected.size(), NAN);
           products->to_float(one.task(), 0, panels(columns), values.data());
           CHECK(same_bits(values, one.expected));
-          std::vector<uint16_t> halves(one.expected.size(), 0xFFFF);
-          products->to_bf16(one.task(), 0, panels(columns), halves.data());
-          CHECK(same_bits(halves, halves_expected));
+          std::vector<uint16_t> bf16(one.expected.size(), 0xFFFF);
+          products->to_bf16(one.task(), 0, panels(columns), bf16.data());
+          CHECK(same_bits(bf16, bf16_expected));
         }
       }
     }
@@ -138,10 +141,10 @@ TEST("int8 encoder: 1 to 40 rows of every width and of depths around whole tiles
     for (int64_t columns = 16; columns <= 192; columns += depth > 128 ? 48 : 16) {
       for (int64_t rows = 1; rows <= 40; rows += depth == 64 || depth == 68 ? 1 : 3) {
         const Case one(depth, columns, rows, ++seed);
-        const std::vector<uint16_t> halves = halves_of(one.expected);
+        const std::vector<uint16_t> bf16 = bf16_of(one.expected);
         for (const ByteProducts* products : tested_byte_products()) {
           check_values<float>(one, one.expected, products->to_float, -1e30f);
-          check_values<uint16_t>(one, halves, products->to_bf16, 0xFFFF);
+          check_values<uint16_t>(one, bf16, products->to_bf16, 0xFFFF);
         }
       }
     }
@@ -175,7 +178,7 @@ TEST("int8 encoder: codes of a row are the nearest, the even one of two, and its
     for (const ByteProducts* products : tested_byte_products()) {
       std::vector<uint8_t> found(48);
       float scale = NAN;
-      products->quantize(halves_of(scaled).data(), 1, 48, found.data(), &scale);
+      products->quantize(bf16_of(scaled).data(), 1, 48, found.data(), &scale);
       CHECK_EQUAL(scale, factor);
       for (int i = 0; i < 11; ++i) CHECK_EQUAL(found[20 + i] - kCodeOffset, codes[i]);
       for (int i = 0; i < 20; ++i) CHECK_EQUAL(found[i], kCodeOffset);
@@ -185,12 +188,13 @@ TEST("int8 encoder: codes of a row are the nearest, the even one of two, and its
 
 TEST("int8 encoder: a row without digits has the scale 0, and other rows keep theirs") {
   std::vector<float> values(3 * 16, 0);
-  values[16 + 3] = 1e-31f;
   values[32 + 5] = -254;
+  std::vector<uint16_t> bf16 = bf16_of(values);
+  bf16[16 + 3] = 0x006D;  // 1e-38, whose reciprocal float32 cannot hold
   for (const ByteProducts* products : tested_byte_products()) {
     std::vector<uint8_t> codes(48);
     std::vector<float> scales(3, NAN);
-    products->quantize(halves_of(values).data(), 3, 16, codes.data(), scales.data());
+    products->quantize(bf16.data(), 3, 16, codes.data(), scales.data());
     CHECK(same_bits(scales, {0.0f, 0.0f, 2.0f}));
     for (int i = 0; i < 48; ++i) CHECK_EQUAL(codes[i], i == 37 ? 1 : kCodeOffset);
   }
@@ -198,8 +202,9 @@ TEST("int8 encoder: a row without digits has the scale 0, and other rows keep th
 
 TEST("int8 encoder: every step has the same bits with every instruction set") {
   const int64_t rows = 37, columns = 80;
-  const std::vector<float> values = normal_values(rows * columns, 1, 3), weight = normal_values(columns, 2), shift = normal_values(columns, 3);
-  const std::vector<uint16_t> halves = halves_of(values);
+  const std::vector<float> values = normal_values(rows * columns, 1, 3), weight = normal_values(columns, 2),
+                           shift = normal_values(columns, 3);
+  const std::vector<uint16_t> bf16 = bf16_of(values);
   const Case one(64, columns, rows, 9);
   const auto all_bits = [&](const ByteProducts& products) {
     std::vector<uint8_t> bits;
@@ -209,7 +214,7 @@ TEST("int8 encoder: every step has the same bits with every instruction set") {
     };
     std::vector<uint8_t> codes(values.size());
     std::vector<float> scales(rows), hidden = normal_values(rows * columns, 4);
-    products.quantize(halves.data(), rows, columns, codes.data(), scales.data());
+    products.quantize(bf16.data(), rows, columns, codes.data(), scales.data());
     add(codes), add(scales);
     for (const float* added : {values.data(), static_cast<const float*>(nullptr)}) {
       products.normalize(added, weight.data(), shift.data(), 1e-12f, rows, columns, hidden.data(), codes.data(), scales.data());
@@ -240,10 +245,10 @@ TEST("int8 encoder: activations are within 2e-4, or 1e-4 of a large input, and h
   inputs[0] = -1e4f;
   inputs[1] = 1e4f;
   const std::vector<int8_t> packed(static_cast<size_t>(columns * 4), 1);
-  const std::vector<int32_t> first_sums(static_cast<size_t>(columns), -4 * kCodeOffset);
+  const std::vector<int32_t> offset_corrections(static_cast<size_t>(columns), -4 * kCodeOffset);
   const std::vector<float> scales(static_cast<size_t>(columns), 1);
   const std::vector<uint8_t> codes(4, kCodeOffset);
-  const ByteTask task{codes.data(), scales.data(), packed.data(), first_sums.data(), scales.data(), inputs.data(), 4, columns, 1};
+  const ByteTask task{codes.data(), scales.data(), packed.data(), offset_corrections.data(), scales.data(), inputs.data(), 4, columns, 1};
   for (const int activation : {0, 1, 2}) {
     std::vector<uint16_t> values(inputs.size());
     select_byte_products().to_activation(task, activation, 0, panels(columns), values.data());

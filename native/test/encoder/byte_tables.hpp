@@ -1,4 +1,4 @@
-// The products in int8 that the tests compare: those of this machine, and AMX's with emulated tiles.
+// The products in int8 that the tests compare: what this machine has, and AMX with emulated tiles.
 #pragma once
 #include <vector>
 

@@ -58,7 +58,8 @@ inline std::vector<double> hidden_of(const bert_files::Weights& w, const std::ve
     size_t position = t;
     if (s.position_padding >= 0) position = ids[t] == s.position_padding ? ids[t] : s.position_padding + ++counted;
     for (size_t c = 0; c < h; ++c) {
-      x[t * h + c] = static_cast<double>(words[ids[t] * h + c]) + positions[position * h + c] + (kinds == nullptr ? 0 : (*kinds)[types[t] * h + c]);
+      x[t * h + c] =
+          static_cast<double>(words[ids[t] * h + c]) + positions[position * h + c] + (kinds == nullptr ? 0 : (*kinds)[types[t] * h + c]);
     }
   }
   norm(x);

@@ -5,6 +5,7 @@
 //   TRAWL_CUDA_DOUBLE_LAUNCHES  launches until the GPU fails, counted while the variable is set. The next call that reaches it has the
 //                               error, as all later ones, until the variable is unset
 //   TRAWL_CUDA_DOUBLE_LATE_MS   time from a call of a launch until it looks at its function, while other threads make calls
+#include <ucontext.h>
 #include <algorithm>
 #include <chrono>
 #include <csetjmp>
@@ -16,7 +17,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <ucontext.h>
 #include <vector>
 
 #define TRAWL_DEVICE static inline
@@ -191,10 +191,10 @@ namespace {
 
 using Kernel = void (*)(ScanArguments);
 const std::map<std::string, Kernel> kernels = {
-    {trawl::cuda::kHitsFew1, trawl_hits_few_1},       {trawl::cuda::kHitsFew4, trawl_hits_few_4},
-    {trawl::cuda::kHitsFew8, trawl_hits_few_8},       {trawl::cuda::kHitsNarrow, trawl_hits_narrow},
-    {trawl::cuda::kHitsWide, trawl_hits_wide},        {trawl::cuda::kSampleNarrow, trawl_sample_narrow},
-    {trawl::cuda::kSampleWide, trawl_sample_wide},    {trawl::cuda::kDots, trawl_dots},
+    {trawl::cuda::kHitsFew1, trawl_hits_few_1},    {trawl::cuda::kHitsFew4, trawl_hits_few_4},
+    {trawl::cuda::kHitsFew8, trawl_hits_few_8},    {trawl::cuda::kHitsNarrow, trawl_hits_narrow},
+    {trawl::cuda::kHitsWide, trawl_hits_wide},     {trawl::cuda::kSampleNarrow, trawl_sample_narrow},
+    {trawl::cuda::kSampleWide, trawl_sample_wide}, {trawl::cuda::kDots, trawl_dots},
 };
 
 constexpr int kInvalidValue = 1, kLaunchFailed = 719;
@@ -240,7 +240,9 @@ __attribute__((visibility("default"))) int cuDeviceGetAttribute(int* value, int 
 __attribute__((visibility("default"))) int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &used, 0; }
 __attribute__((visibility("default"))) int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 __attribute__((visibility("default"))) int cuCtxSetCurrent(void*) { return 0; }
-__attribute__((visibility("default"))) int cuModuleLoadDataEx(void** module, const void*, unsigned, int*, void**) { return *module = &used, 0; }
+__attribute__((visibility("default"))) int cuModuleLoadDataEx(void** module, const void*, unsigned, int*, void**) {
+  return *module = &used, 0;
+}
 __attribute__((visibility("default"))) int cuModuleGetFunction(void** function, void*, const char* name) {
   const auto found = kernels.find(name);
   if (found == kernels.end()) return 500;
@@ -304,7 +306,8 @@ __attribute__((visibility("default"))) int cuLaunchKernel(void* function, unsign
   const std::lock_guard<std::mutex> lock(mutex);
   const auto limit = shared_limits.find(function);
   if (threads != kThreads || blocks == 0) return kInvalidValue;
-  if (static_cast<int>(shared_bytes) > (limit == shared_limits.end() ? kSharedBytes : std::max(limit->second, kSharedBytes))) return kInvalidValue;
+  if (static_cast<int>(shared_bytes) > (limit == shared_limits.end() ? kSharedBytes : std::max(limit->second, kSharedBytes)))
+    return kInvalidValue;
   if (has_failed()) return kLaunchFailed;
   ++launches;
   if (has_failed()) return 0;
@@ -324,7 +327,10 @@ __attribute__((visibility("default"))) int cuEventRecord(void*, void*) { return 
 __attribute__((visibility("default"))) int cuEventSynchronize(void*) { return reached(); }
 __attribute__((visibility("default"))) int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, 0; }
 __attribute__((visibility("default"))) int cuGetErrorName(int result, const char** name) {
-  *name = result == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : result == 500 ? "CUDA_ERROR_NOT_FOUND" : result == kLaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_INVALID_VALUE";
+  *name = result == 2               ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == 500           ? "CUDA_ERROR_NOT_FOUND"
+          : result == kLaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
+                                    : "CUDA_ERROR_INVALID_VALUE";
   return 0;
 }
 

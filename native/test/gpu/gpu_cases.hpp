@@ -10,13 +10,15 @@ using namespace oracle;
 inline void check_equal_answers(const trawl::SearchResult& gpu, const trawl::SearchResult& cpu, const std::string& name) {
   for (int64_t q = 0; q < cpu.queries; ++q) {
     if (gpu.counts[q] != cpu.counts[q]) {
-      check::fail(__FILE__, __LINE__, name + ": query " + std::to_string(q) + " has " + std::to_string(gpu.counts[q]) + " results on the GPU, " +
-                                          std::to_string(cpu.counts[q]) + " on the CPU");
+      check::fail(__FILE__, __LINE__,
+                  name + ": query " + std::to_string(q) + " has " + std::to_string(gpu.counts[q]) + " results on the GPU, " +
+                      std::to_string(cpu.counts[q]) + " on the CPU");
     }
     for (int64_t i = q * cpu.k; i < q * cpu.k + cpu.counts[q]; ++i) {
       if (gpu.rows[i] != cpu.rows[i] || std::memcmp(&gpu.scores[i], &cpu.scores[i], 8) != 0) {
-        check::fail(__FILE__, __LINE__, name + ": query " + std::to_string(q) + " rank " + std::to_string(i - q * cpu.k) + ": row " +
-                                            std::to_string(gpu.rows[i]) + " on the GPU, " + std::to_string(cpu.rows[i]) + " on the CPU");
+        check::fail(__FILE__, __LINE__,
+                    name + ": query " + std::to_string(q) + " rank " + std::to_string(i - q * cpu.k) + ": row " +
+                        std::to_string(gpu.rows[i]) + " on the GPU, " + std::to_string(cpu.rows[i]) + " on the CPU");
       }
     }
   }
@@ -32,11 +34,11 @@ inline Data make_data(int kind, int64_t n, int64_t d, uint32_t seed) {
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < d; ++j) {
       float& value = data.row(i)[j];
-      if (kind == 2) value = static_cast<float>(static_cast<int>(random() % 3) - 1);             // many ties
-      if (kind == 3) value = static_cast<float>(j % 5);                                           // all rows equal
-      if (kind == 4) value = std::ldexp(value, static_cast<int>(i % 7) * 20 - 58);                // untestable rows
-      if (kind == 6) value += kFar;                                                               // a mean far from zero
-      if (kind == 5 && i % 3 == 0) value = 0;                                                     // zero rows and queries
+      if (kind == 2) value = static_cast<float>(static_cast<int>(random() % 3) - 1);  // many ties
+      if (kind == 3) value = static_cast<float>(j % 5);                               // all rows equal
+      if (kind == 4) value = std::ldexp(value, static_cast<int>(i % 7) * 20 - 58);    // untestable rows
+      if (kind == 6) value += kFar;                                                   // a mean far from zero
+      if (kind == 5 && i % 3 == 0) value = 0;                                         // zero rows and queries
     }
   }
   return data;

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <thread>
 
-#include "gpu/gpu_state.hpp"
 #include "../generated/scan_ptx.hpp"
+#include "gpu/gpu_state.hpp"
 #include "gpu_cases.hpp"
 
 using namespace gpu_cases;
@@ -31,7 +31,7 @@ trawl::GpuOptions on_double() {
 
 }  // namespace
 
-TEST("gpu: the compiled kernels are those of the sources (make ptx), and nobody has edited them") {
+TEST("gpu: the kernels were compiled from these sources (make ptx), and nobody has edited them") {
   const auto fnv1a = [](uint64_t checksum, const auto& bytes) {
     for (const uint8_t byte : bytes) checksum = (checksum ^ byte) * 0x100000001b3ull;
     return checksum;
@@ -206,7 +206,8 @@ TEST("gpu: two indexes of other dimensions are searched at the same time") {
     const trawl::SearchResult cpu = trawl::search(*built->index, queries.values.data(), 8, options, pool);
     options.gpu = &codes;
     for (int times = 0; times < 12; ++times) {
-      check_equal_answers(trawl::search(*built->index, queries.values.data(), 8, options, pool), cpu, std::to_string(dimension) + " dimensions");
+      check_equal_answers(trawl::search(*built->index, queries.values.data(), 8, options, pool), cpu,
+                          std::to_string(dimension) + " dimensions");
     }
     return codes.failure();
   };

@@ -38,7 +38,8 @@ struct Parameters {
 };
 
 // idf * boost * tf / (tf + k1 * (1 - b + b * length / average)), in the form that Lucene computes.
-inline float score(const Parameters& parameters, const Field& field, uint64_t documents_with_term, float boost, uint32_t tf, uint64_t length) {
+inline float score(const Parameters& parameters, const Field& field, uint64_t documents_with_term, float boost, uint32_t tf,
+                   uint64_t length) {
   const auto rounded = [](double value) { return static_cast<double>(static_cast<float>(value)); };
   const auto n = static_cast<double>(field.documents), df = static_cast<double>(documents_with_term);
   const double k1 = parameters.k1, b = parameters.b;

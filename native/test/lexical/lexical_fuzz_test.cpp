@@ -61,8 +61,8 @@ void sign(LexicalHeader header, Bytes& file) {
 }
 
 uint64_t odd_number(uint64_t old, std::mt19937& random) {
-  const uint64_t values[] = {0,         1,           old + 1,     old - 1,       2 * old,   old / 2,
-                             1ull << 31, 1ull << 32, 1ull << 63, ~uint64_t{0}, random() % (old / 2 + 2)};
+  const uint64_t values[] = {
+      0, 1, old + 1, old - 1, 2 * old, old / 2, 1ull << 31, 1ull << 32, 1ull << 63, ~uint64_t{0}, random() % (old / 2 + 2)};
   return values[random() % (sizeof values / sizeof *values)];
 }
 

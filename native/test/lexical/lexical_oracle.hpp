@@ -24,8 +24,7 @@ class Oracle {
   }
 
   // All rows that have a term of the query, best first.
-  std::vector<Hit> search(const BagOfWords& query, const LexicalOptions& options,
-                          const std::vector<bool>* may_be_found = nullptr) const {
+  std::vector<Hit> search(const BagOfWords& query, const LexicalOptions& options, const std::vector<bool>* may_be_found = nullptr) const {
     std::vector<Hit> hits;
     if (documents_ == 0) return hits;
     const bm25_definition::Parameters parameters = {options.k1, options.b, options.factor_k1_plus_1};

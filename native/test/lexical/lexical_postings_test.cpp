@@ -5,8 +5,8 @@
 
 #include "lexical/bound_pairs.hpp"
 #include "lexical/decoded_blocks.hpp"
-#include "lexical/posting_cursor.hpp"
 #include "lexical/posting_block.hpp"
+#include "lexical/posting_cursor.hpp"
 #include "lexical/window_sums.hpp"
 #include "lexical_texts.hpp"
 
@@ -95,6 +95,37 @@ TEST("lexical: cursors that share a few decoded blocks read the same postings as
     return true;
   });
   CHECK_EQUAL(many.allocated(), sharing.size());
+}
+
+TEST("lexical: a bound is at least the score of each row of its window, and of rows with more occurrences than a bound can store") {
+  std::mt19937 random(47);
+  ThreadPool pool(1);
+  oracle::TempDir directory;
+  const std::string path = directory.file();
+  Texts texts;
+  for (int row = 0; row < 3000; row++) {
+    std::string text;
+    for (uint32_t left = row % 400 == 7 ? 300 + random() % 500 : random() % 4; left > 0; left--) text += "x ";
+    for (uint32_t left = 1 + random() % 30; left > 0; left--) text += "y ";
+    texts.push_back(text);
+  }
+  build(path, texts, Analyser::kWhitespace, pool);
+  const auto file = LexicalFile::open(path);
+  const InverseNorms inverse = inverse_norms({}, {file->header().documents, file->header().tokens});
+  DecodedBlocks blocks;
+  const auto new_cursor = [&] { return std::make_unique<PostingCursor>(*file, file->find("x"), 2.0f, inverse, blocks); };
+  std::vector<float> scores(texts.size(), -1);
+  new_cursor()->for_each_in(0, file->rows(), [&](const uint32_t* rows, const float* of_rows, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) scores[rows[i]] = of_rows[i];
+  });
+  CHECK(new_cursor()->bound() >= *std::max_element(scores.begin(), scores.end()));
+  for (const uint32_t width : {1, 64, 500, 3000}) {
+    const auto cursor = new_cursor();
+    for (uint32_t begin = 0; begin < file->rows(); begin += width) {
+      const uint32_t end = std::min(begin + width, file->rows());
+      CHECK(cursor->bound_in(begin, end) >= *std::max_element(scores.begin() + begin, scores.begin() + end));
+    }
+  }
 }
 
 TEST("lexical: every processor collects the same rows and sums of a window and clears them") {

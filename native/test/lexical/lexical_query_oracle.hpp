@@ -86,8 +86,8 @@ class QueryOracle {
       const Counted& field = fields_[tree.field];
       const auto tf = field.rows[row].find(tree.word);
       if (tf == field.rows[row].end()) return {};
-      return bm25_definition::score(parameters, {field.documents, field.tokens}, field.document_frequencies.at(tree.word), boost, tf->second,
-                                    field.lengths[row]);
+      return bm25_definition::score(parameters, {field.documents, field.tokens}, field.document_frequencies.at(tree.word), boost,
+                                    tf->second, field.lengths[row]);
     }
     if (tree.kind == "max") {
       std::vector<float> scores;

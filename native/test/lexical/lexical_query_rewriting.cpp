@@ -249,11 +249,8 @@ Tree to_tree(const Query& query) {
       tree.word = std::to_string(reinterpret_cast<uintptr_t>(query.rows.get())) + " " +
                   std::to_string(reinterpret_cast<uintptr_t>(query.row_scores.get()));
       break;
-    case QueryType::kMatchAll:
-      tree.kind = "all";
-      break;
-    case QueryType::kMatchNone:
-      return nothing();
+    case QueryType::kMatchAll: tree.kind = "all"; break;
+    case QueryType::kMatchNone: return nothing();
   }
   return query.boost == 1 ? tree : wrap("^", tree, query.boost);
 }

@@ -11,14 +11,15 @@ struct Tree {
   float number = 1;  // boost or tie breaker
   uint32_t field = 0;
   std::string word;
-  trawl::lexical::RowBits rows;  // `word` is then its address, and that of the scores
+  trawl::lexical::RowBits rows;  // `word` then holds the addresses of rows and scores
   trawl::lexical::RowScores scores;
   int64_t minimum = 0;
   std::vector<Tree> must, should, filter, must_not, of;
 
   // The exact tree as text.
   std::string text() const {
-    std::string out = "(" + kind + " " + std::to_string(bits_of(number)) + " " + std::to_string(field) + word + " " + std::to_string(minimum);
+    std::string out =
+        "(" + kind + " " + std::to_string(bits_of(number)) + " " + std::to_string(field) + word + " " + std::to_string(minimum);
     for (const auto* list : {&must, &should, &filter, &must_not, &of}) {
       out += "[";
       for (const Tree& one : *list) out += one.text();
@@ -29,7 +30,8 @@ struct Tree {
 
   // A text that is equal for queries that Lucene considers equal.
   std::string key() const {
-    std::string out = "(" + kind + " " + std::to_string(bits_of(number)) + " " + std::to_string(field) + word + " " + std::to_string(minimum);
+    std::string out =
+        "(" + kind + " " + std::to_string(bits_of(number)) + " " + std::to_string(field) + word + " " + std::to_string(minimum);
     int which = 0;
     for (const auto* list : {&must, &should, &filter, &must_not, &of}) {
       std::vector<std::string> keys;

@@ -87,25 +87,17 @@ TEST("query: trees have the hits and bits that Lucene 9.12.3 gave for them") {
       absent_should,
   };
   const char* const lucene[] = {
-      "13:408843ad 32:405328f6 6:4039adc5 48:4021ac2c",
-      "9:401a6266 22:40002a29 6:3ffb2a40 16:3feb7bbf",
-      "54:406a07e0 57:405078ca 22:4024c784 3:402419a4",
-      "50:40389f8c 13:403173b2 44:40311d5e 32:402fb80c",
-      "9:4027901c 54:40118064 6:40070a9b 46:3ff21326",
-      "27:4008467c 54:3f9dce18 57:3f9be7c4 9:3f82596f",
-      "54:3ffe8ec8 22:3febdd68 57:3febdd68 6:3f800000",
-      "13:40172304 26:40136cb0 6:401093da 54:400d34c2",
+      "13:408843ad 32:405328f6 6:4039adc5 48:4021ac2c", "9:401a6266 22:40002a29 6:3ffb2a40 16:3feb7bbf",
+      "54:406a07e0 57:405078ca 22:4024c784 3:402419a4", "50:40389f8c 13:403173b2 44:40311d5e 32:402fb80c",
+      "9:4027901c 54:40118064 6:40070a9b 46:3ff21326",  "27:4008467c 54:3f9dce18 57:3f9be7c4 9:3f82596f",
+      "54:3ffe8ec8 22:3febdd68 57:3febdd68 6:3f800000", "13:40172304 26:40136cb0 6:401093da 54:400d34c2",
       "54:3feb4944 9:3fd3267f 6:3fb51978 22:3fb24530",
   };
   const char* const elasticsearch[] = {
-      "13:40f7c44d 32:40d96d39 6:40caf1d2 36:409f32e2",
-      "9:40926bfd 22:4075f3c4 16:406be5a2 6:405c5120",
-      "54:40d52377 57:40c3fa3e 22:40a0a0a8 49:4093336b",
-      "24:40c312f9 32:40b3e830 50:40b377da 21:40a93b52",
-      "9:409ef6f5 54:4086a923 6:406c82c6 46:40678f17",
-      "27:407f7d5e 54:4012d03e 57:40129a1d 9:3ff0b795",
-      "54:4033fc88 22:402b5fa4 57:402b5fa4 6:3f800000",
-      "9:4082efda 6:4082553a 54:408128d2 59:4064c5ce",
+      "13:40f7c44d 32:40d96d39 6:40caf1d2 36:409f32e2",  "9:40926bfd 22:4075f3c4 16:406be5a2 6:405c5120",
+      "54:40d52377 57:40c3fa3e 22:40a0a0a8 49:4093336b", "24:40c312f9 32:40b3e830 50:40b377da 21:40a93b52",
+      "9:409ef6f5 54:4086a923 6:406c82c6 46:40678f17",   "27:407f7d5e 54:4012d03e 57:40129a1d 9:3ff0b795",
+      "54:4033fc88 22:402b5fa4 57:402b5fa4 6:3f800000",  "9:4082efda 6:4082553a 54:408128d2 59:4064c5ce",
       "54:405b6ce4 9:4047ef2a 22:402b0da0 46:4022f204",
   };
   for (const bool factor : {false, true}) {
@@ -119,7 +111,8 @@ TEST("query: trees have the hits and bits that Lucene 9.12.3 gave for them") {
       std::string hits;
       for (int64_t j = 0; j < result.counts[i]; j++) {
         char hit[32];
-        std::snprintf(hit, sizeof hit, "%s%d:%08x", j == 0 ? "" : " ", static_cast<int>(result.rows[i * 4 + j]), bits_of(result.scores[i * 4 + j]));
+        std::snprintf(hit, sizeof hit, "%s%d:%08x", j == 0 ? "" : " ", static_cast<int>(result.rows[i * 4 + j]),
+                      bits_of(result.scores[i * 4 + j]));
         hits += hit;
       }
       CHECK_EQUAL(hits, std::string((factor ? elasticsearch : lucene)[i]));
@@ -135,7 +128,8 @@ TEST("query: queries without a positive clause, or with only constants, match th
   const auto hits = [&](const Query& query) {
     const LexicalResult result = lexical_search(Fields{&field->index}, {query}, options, pool);
     std::string text;
-    for (int64_t i = 0; i < result.counts[0]; i++) text += std::to_string(result.rows[i]) + ":" + std::to_string(result.scores[i]).substr(0, 3) + " ";
+    for (int64_t i = 0; i < result.counts[0]; i++)
+      text += std::to_string(result.rows[i]) + ":" + std::to_string(result.scores[i]).substr(0, 3) + " ";
     return text;
   };
   CHECK_EQUAL(hits(of_type(QueryType::kMatchAll)), "0:1.0 1:1.0 2:1.0 3:1.0 ");

@@ -134,8 +134,14 @@ TEST("query: a single query over many windows and threads has the oracle's hits 
     required.should = body;
     std::vector<Query> nested;
     for (int i = 0; i < 4; i++) nested.push_back(any_of({term(word(50), 0), term(word(50), 1), term(word(500), 1)}, 2, 1.5f));
-    const std::vector<Query> queries = {best_of({any_of(title), any_of(body)}), best_of({any_of(title, 0, 2), any_of(body)}, 0.7f),
-                                        any_of(mixed), filtered, required, any_of(nested), any_of(body, 3), random_query(random, 4, 300, 2)};
+    const std::vector<Query> queries = {best_of({any_of(title), any_of(body)}),
+                                        best_of({any_of(title, 0, 2), any_of(body)}, 0.7f),
+                                        any_of(mixed),
+                                        filtered,
+                                        required,
+                                        any_of(nested),
+                                        any_of(body, 3),
+                                        random_query(random, 4, 300, 2)};
     LexicalOptions options;
     options.k = round % 2 == 0 ? 10 : 200;
     for (const Query& query : queries) {

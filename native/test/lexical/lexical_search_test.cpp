@@ -68,10 +68,12 @@ TEST("lexical: a filter that keeps any share of the rows gives the exhaustive an
   for (size_t i = 0; i < count; i++) texts[i] += i % 2000 == 7 ? " always rare" : " always";
   const auto built = build_shards(texts, 2, pool);
   const Oracle oracle(texts);
-  const std::vector<BagOfWords> queries = {
-      bag_of_words(Analyser::kWhitespace, "always w0 w1"), bag_of_words(Analyser::kWhitespace, "w0 w1 w2 w30"),
-      bag_of_words(Analyser::kWhitespace, "rare"), bag_of_words(Analyser::kWhitespace, "rare always w59"),
-      {{"always", 0}, {"w1", 1}}, random_bag(random, words)};
+  const std::vector<BagOfWords> queries = {bag_of_words(Analyser::kWhitespace, "always w0 w1"),
+                                           bag_of_words(Analyser::kWhitespace, "w0 w1 w2 w30"),
+                                           bag_of_words(Analyser::kWhitespace, "rare"),
+                                           bag_of_words(Analyser::kWhitespace, "rare always w59"),
+                                           {{"always", 0}, {"w1", 1}},
+                                           random_bag(random, words)};
   for (const double share : {0.0, 0.0005, 0.01, 0.1, 0.5, 0.95}) {
     std::vector<uint64_t> filter((count + 63) / 64, 0);
     std::vector<bool> may_be_found(count, false);
@@ -119,8 +121,7 @@ TEST("lexical: a row that is better only in the last bit of its score is found i
       candidates.push_back({bits_of(term_score(weight, tf, inverse[code])), tf, decode_length(code)});
     }
   }
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.score_bits < b.score_bits; });
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.score_bits < b.score_bits; });
   ThreadPool pool(1);
   int tried = 0;
   for (size_t i = 0; i + 1 < candidates.size() && tried < 5; i++) {
@@ -163,7 +164,8 @@ TEST("lexical: a single query over many windows and threads has the oracle's ans
   std::mt19937 random(13);
   ThreadPool one(1);
   ThreadPool two(2);
-  const Texts texts = random_texts(random, check::small() ? 40000 : 90000, 3000, 20);
+  // At least 2^15 rows for each thread, so that both search.
+  const Texts texts = random_texts(random, check::small() ? 66000 : 90000, 3000, 20);
   const auto built = build_shards(texts, 1, two);
   const Oracle oracle(texts);
   for (int round = 0; round < 6; round++) {
@@ -185,11 +187,10 @@ TEST("lexical: weights that differ by more than float64 can add exactly are summ
   for (int i = 0; i < 12; i++) query.push_back({"w" + std::to_string(i), std::ldexp(1.37f, 5 * (i % 7))});
   LexicalOptions options;
   options.k = 600;
-  check_equal(lexical_search(built->index, {query}, options, pool), 0,
-              Oracle(texts).search(query, options));
+  check_equal(lexical_search(built->index, {query}, options, pool), 0, Oracle(texts).search(query, options));
 }
 
-TEST("lexical: deleted rows are subtracted, so scores equal those of an index without these rows") {
+TEST("lexical: deleted rows are subtracted, so scores are the same as in an index without these rows") {
   std::mt19937 random(23);
   ThreadPool pool(2);
   const Texts texts = random_texts(random, 700, 60, 40);
@@ -269,12 +270,14 @@ TEST("lexical: queries of any size and content end without an error") {
   std::string same;
   for (int i = 0; i < 1000; i++) same += "a ";
   LexicalOptions options;
-  const LexicalResult result = lexical_search(
-      built->index,
-      {bag_of_words(Analyser::kWhitespace, many), bag_of_words(Analyser::kWhitespace, same), {},
-       bag_of_words(Analyser::kWhitespace, std::string("\0\x01\xff", 3)), bag_of_words(Analyser::kEnglish, "the of"),
-       bag_of_words(Analyser::kStandard, std::string(1 << 20, 'y'))},
-      options, pool);
+  const LexicalResult result = lexical_search(built->index,
+                                              {bag_of_words(Analyser::kWhitespace, many),
+                                               bag_of_words(Analyser::kWhitespace, same),
+                                               {},
+                                               bag_of_words(Analyser::kWhitespace, std::string("\0\x01\xff", 3)),
+                                               bag_of_words(Analyser::kEnglish, "the of"),
+                                               bag_of_words(Analyser::kStandard, std::string(1 << 20, 'y'))},
+                                              options, pool);
   CHECK_EQUAL(result.counts[0], int64_t{0});
   CHECK_EQUAL(result.counts[1], int64_t{3});
   for (int i = 2; i < 6; i++) CHECK_EQUAL(result.counts[i], int64_t{0});

@@ -7,11 +7,11 @@ import { pathToFileURL } from 'node:url';
 
 const [installed] = process.argv.slice(2);
 const load = (path) => import(pathToFileURL(join(resolve(installed), 'dist', 'src', path)).href);
-const { loadKernel } = await load('native/kernel.js');
-const { CodesWriter } = await load('vector-index/codes-writer.js');
-const { FlatIndexWriter } = await load('vector-index/flat-index-writer.js');
-const { FlatIndex } = await load('vector-index/flat-index.js');
-const { ReferenceIndex } = await load('vector-index/reference-index.js');
+const { loadKernel } = await load('engine/native/kernel.js');
+const { CodesWriter } = await load('engine/vectors/codes-writer.js');
+const { FlatIndexWriter } = await load('engine/vectors/flat-index-writer.js');
+const { openFlatIndex } = await load('engine/vectors/flat-index.js');
+const { openReferenceIndex } = await load('engine/reference/reference-index.js');
 
 const [rows, dimension, count, k] = [2000, 96, 20, 10];
 const loaded = loadKernel();
@@ -30,7 +30,7 @@ try {
   const plain = { ...shape, rows, shards: [{ firstRow: 0, rows, segments: [segment] }] };
   const coded = { ...plain, shards: [{ ...plain.shards[0], codes }] };
   const request = { queries: numbers(count * dimension, 2), count, k };
-  const [native, reference] = [await FlatIndex.open(coded, loaded.kernel), await ReferenceIndex.open(plain)];
+  const [native, reference] = [await openFlatIndex(coded, loaded.kernel), await openReferenceIndex(plain)];
   const [found, expected] = [await native.search(request), await reference.search(request)];
   const text = ({ counts, rows: places, scores }) => JSON.stringify([[...counts], [...places], [...scores]]);
   const { origin, isa } = loaded.kernel;

@@ -14,6 +14,11 @@ export function startsLike(compression: Exclude<Compression, 'none'>, start: Uin
   return skippable || matches(start, [0x28, 0xb5, 0x2f, 0xfd]);
 }
 
+/** The compression of a file that begins with `start`; a file of fewer than 4 bytes has none. */
+export function compressionOf(start: Uint8Array): Compression {
+  return (start.length >= 4 && (['gzip', 'zstd'] as const).find((each) => startsLike(each, start))) || 'none';
+}
+
 /** A pipe may deliver a single byte first; the decompressor then checks the rest. */
 function matches(start: Uint8Array, magic: readonly number[]): boolean {
   return start.length > 0 && magic.every((byte, position) => position >= start.length || start[position] === byte);

@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { TrawlError } from '../errors.ts';
-import { DamagedDataError, startsLike } from './compression.ts';
-import { gunzip } from './gzip.ts';
-import { unzstd } from './zstd.ts';
+import { compressionOf, DamagedDataError } from './compression.ts';
+import { decompress } from './decompress.ts';
 
 /**
  * The bytes of a file of questions, judgements or results, decompressed if it begins like a gzip or zstd file: such files have many
@@ -19,25 +18,20 @@ export async function* fileBytes(path: string): AsyncGenerator<Buffer, void> {
       yield start;
       for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
     })();
-    // Compressed data has more bytes.
-    const compression =
-      start.length < 4 ? undefined : (['gzip', 'zstd'] as const).find((each) => startsLike(each, start));
-    yield* compression === undefined ? all : compression === 'gzip' ? gunzip(all) : unzstd(all);
+    yield* decompress(all, compressionOf(start));
   } catch (error) {
-    throw asTrawlError(path, error);
+    throw damagedOrUnreadable(path, error);
   } finally {
     file.destroy();
   }
 }
 
-function asTrawlError(path: string, error: unknown): TrawlError {
-  const isDamaged =
-    error instanceof DamagedDataError || (error as NodeJS.ErrnoException).code?.startsWith('Z_') === true;
-  if (!isDamaged) return unreadable(path, error);
-  const reason = error instanceof Error ? error.message : String(error);
+function damagedOrUnreadable(path: string, error: unknown): TrawlError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (!(error instanceof DamagedDataError) && !code?.startsWith('Z_')) return unreadable(path, error);
   return new TrawlError(
     'CORPUS_BAD_LINE',
-    `${path} cannot be decompressed (${reason}): it is truncated or damaged. Download it again.`,
+    `${path} cannot be decompressed (${message}): it is truncated or damaged. Download it again.`,
     { details: { path }, cause: error },
   );
 }

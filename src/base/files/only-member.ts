@@ -32,28 +32,17 @@ export async function* onlyMember(source: AsyncIterable<Buffer>, onArchive?: () 
         throw new DamagedDataError('a header of the tar archive is damaged. Download the file again');
       const type = String.fromCharCode(header[156]!);
       const size = (isFile(type) ? paxSize : undefined) ?? sizeIn(header);
-      if (type === 'x') {
-        paxSize = sizeOfPax(await exactly(input, size));
-        await skip(input, padding(size));
-        continue;
-      }
-      if (!isFile(type)) {
-        // Folders, links and long names are skipped. A sparse file (S) begins with a map, which is not supported.
-        if (type === 'S') throw new DamagedDataError('the tar archive has a sparse file, which is not supported');
-        await skip(input, size + padding(size));
-        continue;
-      }
-      paxSize = undefined;
-      files++;
-      if (files > 1)
-        throw new DamagedDataError('the file is a tar archive with several files; unpack it and pass its files');
-      for (let left = size; left > 0; ) {
-        const chunk = await input.next(left);
-        if (chunk === null) throw truncated();
-        left -= chunk.length;
-        yield chunk;
-      }
-      await skip(input, padding(size));
+      if (isFile(type)) {
+        paxSize = undefined;
+        files++;
+        if (files > 1)
+          throw new DamagedDataError('the file is a tar archive with several files; unpack it and pass its files');
+        yield* input.exactly(size);
+      } else if (type === 'x') paxSize = sizeOfPax(await paxRecords(input, size));
+      // A sparse file begins with a map, which is not supported. Folders, links and long names are skipped.
+      else if (type === 'S') throw new DamagedDataError('the tar archive has a sparse file, which is not supported');
+      else await input.skip(size);
+      await input.skip((BLOCK - (size % BLOCK)) % BLOCK);
     }
     if (files === 0) throw new DamagedDataError('the file is an empty tar archive');
     // Read the padding at the end, too: the checksum covers it.
@@ -104,27 +93,15 @@ function sizeOfPax(records: Buffer): number | undefined {
   return stated === undefined ? undefined : checkedSize(Number(stated));
 }
 
-function padding(size: number): number {
-  return (BLOCK - (size % BLOCK)) % BLOCK;
-}
-
-async function exactly(input: BlockReader, bytes: number): Promise<Buffer> {
+async function paxRecords(input: BlockReader, bytes: number): Promise<Buffer> {
   if (bytes > MAX_PAX_BYTES) {
     throw new DamagedDataError(
       `a pax header of the tar archive has ${bytes} bytes, more than ${MAX_PAX_BYTES}. Download the file again`,
     );
   }
-  const taken = await input.take(bytes);
-  if (taken.length < bytes) throw truncated();
-  return taken;
-}
-
-async function skip(input: BlockReader, bytes: number): Promise<void> {
-  for (let left = bytes; left > 0; ) {
-    const chunk = await input.next(left);
-    if (chunk === null) throw truncated();
-    left -= chunk.length;
-  }
+  const records = await input.take(bytes);
+  if (records.length < bytes) throw truncated();
+  return records;
 }
 
 /** Reads a stream of chunks in pieces of any size, copying only pieces that span chunks. */
@@ -143,6 +120,21 @@ class BlockReader {
     const taken = this.#held.subarray(0, most);
     this.#held = this.#held.subarray(taken.length);
     return taken;
+  }
+
+  /** The next `bytes` bytes in pieces. @throws DamagedDataError if there are fewer. */
+  async *exactly(bytes: number): AsyncGenerator<Buffer, void> {
+    for (let left = bytes; left > 0; ) {
+      const chunk = await this.next(left);
+      if (chunk === null) throw truncated();
+      left -= chunk.length;
+      yield chunk;
+    }
+  }
+
+  async skip(bytes: number): Promise<void> {
+    const pieces = this.exactly(bytes);
+    while (!(await pieces.next()).done);
   }
 
   /** The next `bytes` bytes; fewer at the end. */

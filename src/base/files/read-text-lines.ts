@@ -4,15 +4,17 @@ import { fileBytes } from './file-bytes.ts';
 /** Lines of question, judgement and run files have a few hundred bytes. Limits memory if the file has no line ends. */
 const MAX_LINE_CHARACTERS = 8 * 1024 * 1024;
 
-interface NumberedLine {
+export interface NumberedLine {
   /** Line number in the file, from 1; blank lines count. */
   readonly number: number;
   readonly text: string;
 }
 
 /**
- * Reads the non-blank lines of a UTF-8 file, which may be compressed (`fileBytes`). Lines end with `\n` or `\r\n`; a byte order mark is dropped. Throws
- * CORPUS_BAD_LINE for invalid UTF-8 and overlong lines, CORPUS_NOT_FOUND if the file cannot be read.
+ * Reads the non-blank lines of a UTF-8 file, which may be compressed (`fileBytes`). Lines end with `\n` or `\r\n`; a byte order mark is
+ * dropped.
+ *
+ * @throws TrawlError CORPUS_BAD_LINE for invalid UTF-8 and overlong lines, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function* readTextLines(file: string): AsyncGenerator<NumberedLine, void> {
   // fatal, because replacing invalid bytes would silently alter questions. Drops a byte order mark.
@@ -28,11 +30,8 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
         if (text.trim() !== '') yield { number, text: withoutCr(text) };
       }
       if (pending.length > MAX_LINE_CHARACTERS) {
-        throw lineError(
-          file,
-          number + 1,
-          `the line has more than ${MAX_LINE_CHARACTERS} characters; expected one entry per line`,
-        );
+        const reason = `the line has more than ${MAX_LINE_CHARACTERS} characters; expected one entry per line`;
+        throw lineError(file, number + 1, reason);
       }
     }
     pending += decoder.decode();

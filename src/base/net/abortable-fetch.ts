@@ -1,8 +1,8 @@
 import { untilAborted } from '../abort.ts';
 
 /**
- * `fetch`, but its promise also rejects when the signal aborts and `fetch` itself stays pending. Node.js 22's does, now and then, when a
- * connection ends (11 of 48 runs of test/indexer/sync/server-source.test.ts under load). The same holds for reading and cancelling the body below.
+ * `fetch` whose promise rejects when the signal aborts. The `fetch` of Node.js 22 sometimes stays pending when a connection ends (11 of 48
+ * runs of test/indexer/sync/server-source.test.ts under load), and so do reading and cancelling a body, which the functions below guard.
  *
  * @throws the signal's reason, as `fetch` does.
  */

@@ -1,7 +1,7 @@
 import type { Hash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { throwIfCancelled } from '../abort.ts';
-import { hashBeginning } from '../system/file-checksum.ts';
+import { hashFile } from '../system/file-checksum.ts';
 import { TransientFailure } from './retries.ts';
 
 /** An attempt that receives this many bytes resets the count of consecutive failures (`withRetries`). */
@@ -11,22 +11,22 @@ interface ReceivedFileOptions {
   readonly path: string;
   /** Open for writing. The caller closes it. */
   readonly handle: FileHandle;
-  /** Of the complete file. */
+  /** Size of the complete file. */
   readonly bytes: number;
   readonly startHash: () => Hash;
   readonly signal: AbortSignal;
   /** Called with the position, which falls to 0 when the transfer starts over. */
   readonly onBytes: (position: number) => void;
-  /** The error for a sender that sends more bytes. */
+  /** Makes the error for a sender that sends more bytes than the file has. */
   readonly tooLong: () => Error;
-  /** Throws the error for one of writing. */
+  /** Throws the caller's error for a write that failed. */
   readonly writingFailed: (error: unknown) => never;
 }
 
-/** The file that a transfer writes, in one attempt or several, of which each continues where the one before ended. */
+/** The file that a transfer writes. Each attempt continues where the one before it ended. */
 export class ReceivedFile {
   readonly #options: ReceivedFileOptions;
-  /** Covers all bytes before the position. */
+  /** Hash of all bytes before the position. */
   #hash: Hash;
   #position = 0;
   /** Whether the bytes are from more than one attempt or run. */
@@ -38,12 +38,12 @@ export class ReceivedFile {
     this.#hash = options.startHash();
   }
 
-  /** Bytes that are there. */
+  /** Bytes of the file so far. */
   get position(): number {
     return this.#position;
   }
 
-  /** Bytes that all attempts received. */
+  /** Bytes that all attempts of this run received. */
   get transferred(): number {
     return this.#transferred;
   }
@@ -51,7 +51,7 @@ export class ReceivedFile {
   /** Keeps the first bytes of the file, which an earlier run wrote. @throws TrawlError CANCELLED. */
   async keep(bytes: number): Promise<void> {
     const { path, signal, onBytes } = this.#options;
-    await hashBeginning(this.#hash, path, bytes, signal);
+    await hashFile(this.#hash, path, { signal, part: { offset: 0, bytes } });
     this.#position = bytes;
     this.#resumed = bytes > 0;
     onBytes(bytes);
@@ -60,8 +60,8 @@ export class ReceivedFile {
   /**
    * Appends the rest of the file.
    *
-   * @throws TransientFailure if it ends early; TrawlError CANCELLED; the errors of `tooLong`, `writingFailed` and the sender. What arrived is
-   * kept.
+   * @throws TransientFailure if the chunks end early; TrawlError CANCELLED; the errors of `tooLong`, `writingFailed` and the sender. Bytes
+   * that arrived stay in the file.
    */
   async append(chunks: AsyncIterable<Uint8Array>, progressed: () => void): Promise<void> {
     const { bytes, signal, onBytes, tooLong } = this.#options;
@@ -84,7 +84,7 @@ export class ReceivedFile {
     return this.#hash.digest('hex');
   }
 
-  /** Drops the bytes of a file that is not the expected one. @throws TransientFailure if its beginning may be what is wrong; else `wrong`. */
+  /** Empties a file whose hash is wrong. @throws TransientFailure if bytes of an earlier attempt may be at fault; else `wrong`. */
   async reject(wrong: Error): Promise<never> {
     const resumed = this.#resumed;
     await this.startOver();

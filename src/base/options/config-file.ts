@@ -1,10 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { TrawlError } from '../errors.ts';
+import { readJsonSync } from '../files/read-json.ts';
 import { isObject } from '../objects.ts';
 import { closestTo, suggestOption } from './closest.ts';
-import { type OptionSpec, type OptionTable, optionOf } from './option-spec.ts';
-import { optionValue } from './option-value.ts';
+import { type OptionSpec, type OptionTable, optionOf, optionValue } from './option-spec.ts';
 
 /** Read if it exists and `--config` is not given. */
 const DEFAULT_CONFIG_FILE = 'trawl.config.json';
@@ -33,14 +33,13 @@ export function readConfigFile(
   if ((path === undefined || path === '') && !existsSync(file)) return values;
   const invalid = (reason: string, cause?: unknown): TrawlError =>
     new TrawlError('CONFIG_INVALID', `${file}: ${reason}`, { cause });
-  const json = parseJsonFile(file, invalid);
+  const json = readJsonSync(file, 'the configuration file', (reason, cause) => invalid(`${reason}.`, cause));
   if (!isObject(json)) throw invalid('expected a JSON object with one object of options per command.');
   for (const name of Object.keys(json)) {
     if (commands === undefined || commands.includes(name)) continue;
     const near = closestTo(name, commands);
-    throw invalid(
-      `"${name}" is not a command${near === undefined ? `; expected one of ${commands.join(', ')}.` : `; did you mean "${near}"?`}`,
-    );
+    const advice = near === undefined ? `expected one of ${commands.join(', ')}.` : `did you mean "${near}"?`;
+    throw invalid(`"${name}" is not a command; ${advice}`);
   }
   if (!Object.hasOwn(json, command)) return values;
   const section = json[command];
@@ -48,10 +47,8 @@ export function readConfigFile(
   for (const [name, value] of Object.entries(section)) {
     const spec = name === 'config' ? undefined : optionOf(table, name);
     if (spec === undefined) {
-      const near = suggestOption(
-        name,
-        Object.keys(table).filter((option) => option !== 'config'),
-      );
+      const { config: _, ...others } = table;
+      const near = suggestOption(name, Object.keys(others));
       throw invalid(`"${command}" has no option "${name}"${near === undefined ? '.' : `; did you mean "${near}"?`}`);
     }
     values.set(name, valueFromJson(spec, value, `${file}: "${command}.${name}"`));
@@ -59,28 +56,13 @@ export function readConfigFile(
   return values;
 }
 
-function parseJsonFile(file: string, invalid: (reason: string, cause?: unknown) => TrawlError): unknown {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw invalid(
-      `the configuration file ${code === 'ENOENT' ? 'does not exist' : `cannot be read: ${message}`}.`,
-      error,
-    );
-  }
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch (error) {
-    throw invalid(`not valid JSON: ${(error as Error).message}.`, error);
-  }
-}
-
 /** A JSON value must have the option's type: a number in quotes is refused. */
 function valueFromJson(spec: OptionSpec, value: unknown, where: string): unknown {
   const expected = JSON_TYPES[spec.type];
-  const fits = spec.type === 'list' ? Array.isArray(value) && value.every(isString) : typeof value === expected.type;
+  const fits =
+    spec.type === 'list'
+      ? Array.isArray(value) && value.every((each) => typeof each === 'string')
+      : typeof value === expected.type;
   if (!fits) throw new TrawlError('CONFIG_INVALID', `${where} is ${JSON.stringify(value)}; expected ${expected.text}.`);
   const texts = Array.isArray(value) ? value.map(String) : [String(value)];
   return optionValue(spec, texts, 'CONFIG_INVALID', where);
@@ -93,7 +75,3 @@ const JSON_TYPES: Readonly<Record<OptionSpec['type'], { readonly type: string; r
   flag: { type: 'boolean', text: 'true or false' },
   list: { type: 'object', text: 'an array of strings' },
 };
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string';
-}

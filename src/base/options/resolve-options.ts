@@ -1,7 +1,8 @@
+import { parseArgs } from 'node:util';
+import { usageError } from '../errors.ts';
+import { suggestOption } from './closest.ts';
 import { readConfigFile } from './config-file.ts';
-import { environmentName, type OptionTable, type OptionValues } from './option-spec.ts';
-import { optionValue } from './option-value.ts';
-import { parseArguments } from './parse-arguments.ts';
+import { environmentName, type OptionTable, type OptionValues, optionOf, optionValue } from './option-spec.ts';
 
 export interface OptionSources {
   /** Name of the command, and of its section in the configuration file. */
@@ -25,26 +26,6 @@ export interface ResolvedOptions<Table extends OptionTable> {
   readonly given: ReadonlySet<string>;
 }
 
-/** Environment variables that other programs define; Trawl gives them the same meaning. */
-type ForeignVariable = `HF_${string}` | 'HUGGING_FACE_HUB_TOKEN' | 'TRANSFORMERS_OFFLINE' | 'XDG_CACHE_HOME';
-
-/** An environment variable that is not an option of a command, such as TRAWL_ISA. Only this folder reads the environment. */
-export function environmentVariable(name: `TRAWL_${string}` | ForeignVariable): string | undefined {
-  return process.env[name];
-}
-
-/** Takes a variable out of the environment of this process, and so of the programs that it starts. */
-export function takenVariable(name: string): string | undefined {
-  const value = process.env[name];
-  delete process.env[name];
-  return value;
-}
-
-/** The environment of this process with other values of some variables, for a program that it starts. */
-export function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
-  return { ...process.env, ...variables };
-}
-
 /**
  * Resolves the options of a command. Flags take precedence over environment variables, these over the configuration file, and the
  * file over defaults.
@@ -64,17 +45,85 @@ export function resolveOptions<Table extends OptionTable>(
   for (const [name, spec] of Object.entries(table)) {
     const variable = environmentName(name);
     const fromFlag = flags.get(name);
-    const fromEnvironment = env[variable];
-    if (fromFlag !== undefined || (fromEnvironment !== undefined && fromEnvironment !== '') || file.has(name))
-      given.add(name);
+    const fromEnvironment = env[variable] || undefined;
     if (fromFlag !== undefined) values[name] = optionValue(spec, fromFlag, 'USAGE', `--${name}`);
-    else if (fromEnvironment !== undefined && fromEnvironment !== '') {
+    else if (fromEnvironment !== undefined) {
       const texts = spec.type === 'list' ? fromEnvironment.split(',') : [fromEnvironment];
       values[name] = optionValue(spec, texts, 'CONFIG_INVALID', variable);
     } else if (file.has(name)) values[name] = file.get(name);
-    else
-      values[name] =
-        spec.type === 'flag' ? (spec.default ?? false) : spec.type === 'list' ? Object.freeze([]) : spec.default;
+    else {
+      const noDefault = spec.type === 'flag' ? false : undefined;
+      values[name] = spec.type === 'list' ? Object.freeze([]) : (spec.default ?? noDefault);
+      continue;
+    }
+    given.add(name);
   }
   return { options: Object.freeze(values) as OptionValues<Table>, positionals, given };
+}
+
+interface ParsedArguments {
+  /** The values of each given option, in order; 'true' or 'false' for a flag. */
+  readonly flags: ReadonlyMap<string, readonly string[]>;
+  readonly positionals: readonly string[];
+}
+
+/**
+ * Splits a command line into options (`--name value`, `--name=value`, `--flag`, `--no-flag`) and positional arguments.
+ * Everything after `--` is positional.
+ *
+ * @throws TrawlError USAGE.
+ */
+function parseArguments(table: OptionTable, argv: readonly string[], command: string): ParsedArguments {
+  const names = namesOf(table);
+  const { tokens, positionals } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(
+      Array.from(names, ([name, { isFlag }]) => [name, { type: isFlag ? 'boolean' : 'string' }]),
+    ),
+    allowPositionals: true,
+    // Unknown options and missing values are reported below, with what was probably meant.
+    strict: false,
+    tokens: true,
+  });
+  const flags = new Map<string, string[]>();
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    if (!rawName.startsWith('--')) {
+      throw usageError(
+        `Unknown option ${argv[token.index]}. Options begin with two dashes (see \`trawl ${command} --help\`); an argument that ` +
+          'begins with a dash goes after --.',
+      );
+    }
+    const known = names.get(name);
+    if (known === undefined) {
+      // Of --=x the name has the value too.
+      const unknown = name.replace(/=.*$/s, '');
+      const near = suggestOption(unknown, [...names.keys()]);
+      throw usageError(
+        `Unknown option --${unknown}${near === undefined ? '.' : `; did you mean --${near}?`} See \`trawl ${command} --help\`.`,
+      );
+    }
+    if (known.isFlag && value !== undefined) {
+      throw usageError(`--${name} takes no value; --no-${name} switches it off.`);
+    }
+    if (!known.isFlag && value === undefined) throw usageError(`--${name} needs a value.`);
+    // In `--out --json`, the user probably forgot the folder.
+    if (inlineValue === false && value.startsWith('--')) {
+      throw usageError(
+        `--${name} needs a value, but ${value} follows. Write a value that begins with dashes as --${name}=${value}.`,
+      );
+    }
+    flags.set(known.option, [...(flags.get(known.option) ?? []), value ?? String(known.option === name)]);
+  }
+  return { flags, positionals };
+}
+
+/** Every name that may follow `--`, negated flags included, with the option that it sets. */
+function namesOf(table: OptionTable): Map<string, { readonly option: string; readonly isFlag: boolean }> {
+  const names = Object.entries(table).map(
+    ([option, { type }]) => [option, { option, isFlag: type === 'flag' }] as const,
+  );
+  const negated = names.filter(([name, { isFlag }]) => isFlag && optionOf(table, `no-${name}`) === undefined);
+  return new Map([...names, ...negated.map(([name, known]) => [`no-${name}`, known] as const)]);
 }

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { TrawlError } from '../errors.ts';
+import { writeAt } from './durable-file.ts';
 import { partialOf } from './partial-file.ts';
 import { writeFailure } from './write-failure.ts';
 
@@ -60,14 +61,11 @@ export class CheckpointedFile {
     return this.#bytes;
   }
 
-  /** Appends. What it appends may be lost until the next checkpoint. @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE. */
+  /** Appends bytes, which may be lost until the next checkpoint. @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE. */
   async write(content: string | Uint8Array): Promise<void> {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
     try {
-      for (let start = 0; start < bytes.length; ) {
-        const { bytesWritten } = await this.#file.write(bytes, start, bytes.length - start, this.#bytes + start);
-        start += bytesWritten;
-      }
+      await writeAt(this.#file, bytes, this.#bytes);
     } catch (error) {
       throw writeFailure(error, this.path);
     }
@@ -83,7 +81,7 @@ export class CheckpointedFile {
     try {
       await this.#file.datasync();
       const found = statSync(partialOf(this.path), { bigint: true, throwIfNoEntry: false });
-      // Writing to a file without a name succeeds, so nothing else would say so.
+      // Writing to a removed file succeeds, so only this comparison finds it.
       if (found?.ino !== (await this.#file.stat({ bigint: true })).ino) throw removed(this.path);
     } catch (error) {
       throw writeFailure(error, this.path);

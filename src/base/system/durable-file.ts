@@ -1,4 +1,4 @@
-import { open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 export async function writeJsonDurably(path: string, value: unknown): Promise<void> {
@@ -22,6 +22,13 @@ export async function writeFileDurably(path: string, content: string | Uint8Arra
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/** Writes all bytes at a position. `FileHandle.write` may write fewer, and refuses 2 GiB and more. */
+export async function writeAt(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, Math.min(bytes.length - done, 2 ** 30), position + done)).bytesWritten;
+  }
 }
 
 /** Syncs a folder to disk, so that new files and renames in it survive a power loss. */

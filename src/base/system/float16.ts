@@ -2,8 +2,6 @@
 
 /** The float32 value of every float16 bit pattern (IEEE 754 binary16). Widening is exact. */
 const FLOAT32_OF_FLOAT16 = makeTable();
-const floatWord = new Float32Array(1);
-const bitsOfFloatWord = new Uint32Array(floatWord.buffer);
 
 /** Widens float16 to float32. Exact. */
 export function widenFloat16(source: Uint16Array): Float32Array<ArrayBuffer> {
@@ -30,12 +28,6 @@ export function narrowToFloat16(source: Float32Array): Uint16Array<ArrayBuffer> 
   const result = new Uint16Array(source.length);
   for (let i = 0; i < source.length; i++) result[i] = narrowBits(bits[i]!);
   return result;
-}
-
-/** Rounds a float32 value to the nearest float16, ties to even. */
-export function roundToFloat16(value: number): number {
-  floatWord[0] = value;
-  return FLOAT32_OF_FLOAT16[narrowBits(bitsOfFloatWord[0]!)]!;
 }
 
 /** Rounds float32 bits to float16 bits. */
@@ -66,13 +58,11 @@ function makeTable(): Float32Array {
   const bits = new Uint32Array(65_536);
   const table = new Float32Array(bits.buffer);
   for (let half = 0; half < 65_536; half++) {
-    const sign = half & 0x8000 ? -1 : 1;
-    const exponent = (half >>> 10) & 0x1f;
-    const fraction = half & 0x3ff;
-    // Written as bits to keep the payload of a NaN.
-    if (exponent === 0x1f) bits[half] = ((half & 0x8000) << 16) | 0x7f800000 | (fraction << 13);
-    else if (exponent === 0) table[half] = sign * fraction * 2 ** -24;
-    else table[half] = sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+    // The bits of float16, shifted to the place of float32's, stand for a value that is smaller by the difference of the biases.
+    bits[half] = (half & 0x7fff) << 13;
+    if ((half & 0x7c00) === 0x7c00) bits[half]! |= 0x7f800000;
+    else table[half]! *= 2 ** 112;
+    bits[half]! |= (half & 0x8000) << 16;
   }
   return table;
 }

@@ -29,9 +29,9 @@ function controlGroups(readText: ReadText): GroupMemory[] {
   const groups = (hierarchy: 'v2' | 'memory', files: { limit: string; usage: string; cache: RegExp }): GroupMemory[] =>
     controlGroupFolders(hierarchy, readText).map((folder) => {
       const cache = [...textOrEmpty(`${folder}/memory.stat`, readText).matchAll(files.cache)];
-      const used = bytesOf(textOrEmpty(`${folder}/${files.usage}`, readText)) ?? 0;
+      const used = parseBytes(textOrEmpty(`${folder}/${files.usage}`, readText)) ?? 0;
       return {
-        limit: bytesOf(textOrEmpty(`${folder}/${files.limit}`, readText)) ?? Number.POSITIVE_INFINITY,
+        limit: parseBytes(textOrEmpty(`${folder}/${files.limit}`, readText)) ?? Number.POSITIVE_INFINITY,
         used: cache.reduce((rest, [, bytes]) => rest - Number(bytes), used),
       };
     });
@@ -46,6 +46,6 @@ function controlGroups(readText: ReadText): GroupMemory[] {
 }
 
 /** Undefined for "max" and for a missing file. For no limit, version 1 has a number near 2^63, which needs no special case. */
-function bytesOf(text: string): number | undefined {
+function parseBytes(text: string): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }

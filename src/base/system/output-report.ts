@@ -2,7 +2,33 @@ import { readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isNodeError, TrawlError } from '../errors.ts';
 import { writeJsonDurably } from './durable-file.ts';
-import { differences, type OutputSettings } from './output-settings.ts';
+
+/** The inputs and options that decide the bytes of an output, by their names in messages. Files and indexes stand as hashes. All JSON. */
+export type OutputSettings = Readonly<Record<string, unknown>>;
+
+/** A value that messages do not quote. */
+const HASH = /^[0-9a-f]{32,}$/;
+
+/** One description for each setting that changed. */
+export function differences(before: OutputSettings, now: OutputSettings): string[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])];
+  return names.flatMap((name) => {
+    const [old, current] = [settingText(before[name]), settingText(now[name])];
+    if (old === current) return [];
+    if (isHash(before[name]) && isHash(now[name])) return [`${name} changed`];
+    return [`${name} was ${old} and is ${current}`];
+  });
+}
+
+function settingText(value: unknown): string {
+  return value === null || value === undefined ? 'not set' : JSON.stringify(value);
+}
+
+/** Whether it is a hash, or a list of hashes. */
+function isHash(value: unknown): boolean {
+  if (Array.isArray(value)) return value.every(isHash);
+  return typeof value === 'string' && HASH.test(value);
+}
 
 /** What the files of an output were made with, in `FILE.report.json` beside the first: their own formats have no place for it. */
 interface OutputReport {
@@ -17,11 +43,9 @@ export function reportPath(output: string): string {
 /** @param facts further fields. */
 export async function writeReport(
   paths: readonly string[],
-  {
-    settings,
-    bytes,
-    facts,
-  }: { readonly settings: OutputSettings; readonly bytes: readonly number[]; readonly facts: object },
+  bytes: readonly number[],
+  settings: OutputSettings,
+  facts: object,
 ): Promise<void> {
   const files = paths.map((path, i) => ({ name: basename(path), bytes: bytes[i]! }));
   await writeJsonDurably(reportPath(paths[0]!), { settings, ...facts, files } satisfies OutputReport);
@@ -40,7 +64,7 @@ export function readReport<Facts extends object>(output: string): (OutputReport 
   }
 }
 
-/** The report of an output that is complete: all files are there, as it says, and were made with these settings. */
+/** The report of an output if all its files exist, have the reported sizes and were made with these settings. */
 export function reportIfComplete<Facts extends object>(
   paths: readonly string[],
   settings: OutputSettings,

@@ -3,13 +3,16 @@ import { existsSync } from 'node:fs';
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../errors.ts';
-import { syncFolder } from './durable-file.ts';
+import { syncFolder, writeAt } from './durable-file.ts';
 import { writeFailure } from './write-failure.ts';
 
 /** The path of a file until it is complete. */
 export function partialOf(path: string): string {
   return `${path}.partial`;
 }
+
+/** Text kept in memory before it is written. */
+const BUFFER_CHARACTERS = 256 * 1024;
 
 /**
  * Writes `<path>.partial` and renames it to `path` once it is complete and synced to disk. The next run replaces the partial
@@ -22,6 +25,7 @@ export class PartialFile {
   readonly #inode: bigint;
   readonly #hash = createHash('sha256');
   #bytes = 0;
+  #pending = '';
 
   private constructor(path: string, file: FileHandle, inode: bigint) {
     this.path = path;
@@ -49,16 +53,27 @@ export class PartialFile {
     }
   }
 
-  /** Bytes written so far. */
+  /** Bytes written so far, without buffered text. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  async write(bytes: Uint8Array): Promise<void> {
+  /** Appends bytes, or text, which is buffered. */
+  async write(content: string | Uint8Array): Promise<void> {
+    if (typeof content === 'string') this.#pending += content;
+    if (typeof content !== 'string' || this.#pending.length >= BUFFER_CHARACTERS) await this.#writePending();
+    if (typeof content !== 'string') await this.#writeBytes(content);
+  }
+
+  async #writePending(): Promise<void> {
+    const text = this.#pending;
+    this.#pending = '';
+    if (text !== '') await this.#writeBytes(Buffer.from(text));
+  }
+
+  async #writeBytes(bytes: Uint8Array): Promise<void> {
     try {
-      for (let start = 0; start < bytes.length; ) {
-        start += (await this.#file.write(bytes, start, bytes.length - start)).bytesWritten;
-      }
+      await writeAt(this.#file, bytes, this.#bytes);
     } catch (error) {
       throw writeFailure(error, this.path);
     }
@@ -68,6 +83,7 @@ export class PartialFile {
 
   /** Syncs the file, renames it to its final path and returns its SHA-256 in hex. */
   async publish(): Promise<string> {
+    await this.#writePending();
     try {
       await this.#file.sync();
       await this.#file.close();

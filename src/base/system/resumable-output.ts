@@ -5,8 +5,7 @@ import { isNodeError, TrawlError } from '../errors.ts';
 import { CheckpointedFile, publishPartial } from './checkpointed-file.ts';
 import { syncFolder, writeFileDurably } from './durable-file.ts';
 import { FileLock } from './file-lock.ts';
-import { reportPath, writeReport } from './output-report.ts';
-import { differences, type OutputSettings } from './output-settings.ts';
+import { differences, type OutputSettings, reportPath, writeReport } from './output-report.ts';
 import { partialOf } from './partial-file.ts';
 import { writeFailure } from './write-failure.ts';
 
@@ -14,7 +13,7 @@ export interface ResumableOptions {
   readonly settings: OutputSettings;
   /** `--restart`: whether what an unfinished run left is dropped, and an existing output replaced. */
   readonly restart: boolean;
-  /** Whether an existing output is replaced in any case. It stays in place until the new one is complete. */
+  /** Whether an existing output is replaced even without `--restart`. It stays in place until the new one is complete. */
   readonly replaces: boolean;
   /** The server that is asked, for the record and the report. Another one with the same settings may resume. */
   readonly server?: string;
@@ -28,7 +27,7 @@ interface ProgressRecord {
   readonly format: 'trawl-output';
   readonly version: number;
   readonly settings: OutputSettings;
-  readonly server?: string;
+  readonly server: string | undefined;
   /** Bytes of each partial file that are complete. Further bytes are from after the record. */
   readonly bytes: readonly number[];
   /** Whether all files are complete; then only their renaming is left. */
@@ -55,15 +54,14 @@ function finalPath(path: string): string {
  * `State`, a JSON value, is what the writer needs to continue.
  */
 export class ResumableOutput<State> {
-  readonly #paths: readonly string[];
-  readonly #settings: OutputSettings;
-  readonly #server: { readonly server?: string };
-  readonly #lock: FileLock;
-  #files: CheckpointedFile[] = [];
   /** The state that an earlier run saved; undefined if this run starts from the beginning. */
   readonly resumed: State | undefined;
   /** Whether an earlier run wrote everything. Then nothing may be appended. */
   readonly isComplete: boolean;
+  readonly #paths: readonly string[];
+  readonly #made: { readonly settings: OutputSettings; readonly server: string | undefined };
+  readonly #lock: FileLock;
+  #files: CheckpointedFile[] = [];
   /** Bytes of the complete files of an earlier run. */
   readonly #completeBytes: readonly number[];
   #hasRecord: boolean;
@@ -71,13 +69,12 @@ export class ResumableOutput<State> {
 
   private constructor(
     paths: readonly string[],
-    { settings, server }: Pick<ResumableOptions, 'settings' | 'server'>,
+    { settings, server }: ResumableOptions,
     lock: FileLock,
     record: ProgressRecord | undefined,
   ) {
     this.#paths = paths;
-    this.#settings = settings;
-    this.#server = server === undefined ? {} : { server };
+    this.#made = { settings, server };
     this.#lock = lock;
     this.resumed = record?.state as State | undefined;
     this.isComplete = record?.finished === true;
@@ -93,22 +90,21 @@ export class ResumableOutput<State> {
    */
   static async open<State>(files: readonly string[], options: ResumableOptions): Promise<ResumableOutput<State>> {
     const paths = files.map(finalPath);
-    const [first = ''] = paths;
-    const lock = await acquire(paths);
+    const first = paths[0]!;
+    let lock: FileLock | undefined;
     try {
+      lock = await acquire(paths);
       const record = await recordToResume(paths, options);
       const existing = paths.find((path) => existsSync(path));
       if (existing !== undefined && !options.restart && !options.replaces && record?.finished !== true) {
-        throw new TrawlError(
-          'OUTPUT_EXISTS',
-          `${existing} already exists. Choose another path, or begin again with --restart.`,
-        );
+        const message = `${existing} already exists. Choose another path, or begin again with --restart.`;
+        throw new TrawlError('OUTPUT_EXISTS', message);
       }
       const output = new ResumableOutput<State>(paths, options, lock, record);
       if (!output.isComplete) await output.#open(record?.bytes ?? []);
       return output;
     } catch (error) {
-      lock.release();
+      lock?.release();
       throw writeFailure(error, first);
     }
   }
@@ -139,9 +135,10 @@ export class ResumableOutput<State> {
     if (!this.isComplete) await this.#save(state, true);
     const bytes = this.isComplete ? this.#completeBytes : this.#files.map((file) => file.bytes);
     await this.#closeFiles();
-    const [first] = this.#paths as [string];
+    const first = this.#paths[0]!;
+    const { settings, server } = this.#made;
     try {
-      await writeReport(this.#paths, { settings: this.#settings, bytes, facts: { ...this.#server, ...facts } });
+      await writeReport(this.#paths, bytes, settings, { server, ...facts });
       for (const [i, path] of this.#paths.entries()) {
         await publishPartial(path, bytes[i]!);
         await syncFolder(dirname(path));
@@ -165,19 +162,12 @@ export class ResumableOutput<State> {
   }
 
   async #save(state: State, finished: boolean): Promise<void> {
-    const [first] = this.#paths as [string];
+    const first = this.#paths[0]!;
     try {
       const bytes: number[] = [];
       for (const file of this.#files) bytes.push(await file.checkpoint());
-      const record: ProgressRecord = {
-        format: 'trawl-output',
-        version: RECORD_VERSION,
-        settings: this.#settings,
-        ...this.#server,
-        bytes,
-        finished,
-        state,
-      };
+      const version = RECORD_VERSION;
+      const record: ProgressRecord = { format: 'trawl-output', version, ...this.#made, bytes, finished, state };
       await writeFileDurably(progressOf(first), JSON.stringify(record));
       this.#hasRecord = true;
     } catch (error) {
@@ -199,25 +189,15 @@ function lockOf(path: string): string {
 }
 
 async function acquire(paths: readonly string[]): Promise<FileLock> {
-  const [first = ''] = paths;
-  let lock: FileLock | undefined;
-  try {
-    for (const path of paths) {
-      if (existsSync(path) && statSync(path).isDirectory()) throw Object.assign(new Error(path), { code: 'EISDIR' });
-      await access(dirname(path), constants.W_OK);
-    }
-    lock = FileLock.acquire(lockOf(first), 'exclusive');
-  } catch (error) {
-    throw writeFailure(error, first);
+  const first = paths[0]!;
+  for (const path of paths) {
+    if (existsSync(path) && statSync(path).isDirectory()) throw Object.assign(new Error(path), { code: 'EISDIR' });
+    await access(dirname(path), constants.W_OK);
   }
+  const lock = FileLock.acquire(lockOf(first), 'exclusive');
   if (lock !== undefined) return lock;
-  throw new TrawlError(
-    'OUTPUT_EXISTS',
-    `Another run is writing ${first}. Wait for it, stop it, or choose another path.`,
-    {
-      details: { path: first },
-    },
-  );
+  const message = `Another run is writing ${first}. Wait for it, stop it, or choose another path.`;
+  throw new TrawlError('OUTPUT_EXISTS', message, { details: { path: first } });
 }
 
 /** The record of an unfinished run; undefined if there is none, or it is dropped. */
@@ -225,59 +205,44 @@ async function recordToResume(
   paths: readonly string[],
   { settings, restart }: ResumableOptions,
 ): Promise<ProgressRecord | undefined> {
-  const [first = ''] = paths;
+  const first = paths[0]!;
   const progress = progressOf(first);
   if (restart) {
     await rm(progress, { force: true });
     return undefined;
   }
+  const cannotResume = (reason: string, details?: object): TrawlError =>
+    new TrawlError(
+      'OUTPUT_DIFFERS',
+      `${reason} Repeat the command as it was, choose another path, or begin again with --restart.`,
+      { details: { path: first, ...details } },
+    );
+  let text: string;
   try {
-    const record = readRecord(progress);
-    if (record === undefined) return undefined;
-    const different = differences(record.settings, settings);
-    if (different.length > 0) {
-      throw new Unusable(`${first} has an unfinished run with other settings: ${different.join('; ')}.`, {
-        differences: different,
-      });
-    }
-    for (const [i, path] of paths.entries()) {
-      if (
-        record.finished
-          ? CheckpointedFile.isWhole(path, record.bytes[i]!)
-          : CheckpointedFile.fits(path, record.bytes[i]!)
-      )
-        continue;
-      throw new Unusable(`${partialOf(path)} lacks bytes that ${progress} counts: it was removed or changed.`);
-    }
-    return record;
-  } catch (error) {
-    if (!(error instanceof Unusable)) throw error;
-    const advice = 'Repeat the command as it was, choose another path, or begin again with --restart.';
-    throw new TrawlError('OUTPUT_DIFFERS', `${error.message} ${advice}`, {
-      details: { path: first, ...error.details },
-    });
-  }
-}
-
-/** Why an unfinished run cannot be resumed. */
-class Unusable extends Error {
-  readonly details: object;
-
-  constructor(message: string, details: object = {}) {
-    super(message);
-    this.details = details;
-  }
-}
-
-function readRecord(path: string): ProgressRecord | undefined {
-  let record: Partial<ProgressRecord> | null;
-  try {
-    record = JSON.parse(readFileSync(path, 'utf8')) as Partial<ProgressRecord> | null;
+    text = readFileSync(progress, 'utf8');
   } catch (error) {
     if (isNodeError(error) && error.code === 'ENOENT') return undefined;
-    if (!(error instanceof SyntaxError)) throw error;
-    record = null;
+    throw error;
   }
-  if (record?.format === 'trawl-output' && record.version === RECORD_VERSION) return record as ProgressRecord;
-  throw new Unusable(`${path} is not a record that this version of trawl can resume.`);
+  const record = parseRecord(text);
+  if (record === undefined) throw cannotResume(`${progress} is not a record that this version of trawl can resume.`);
+  const different = differences(record.settings, settings);
+  if (different.length > 0) {
+    const reason = `${first} has an unfinished run with other settings: ${different.join('; ')}.`;
+    throw cannotResume(reason, { differences: different });
+  }
+  const isThere = record.finished ? CheckpointedFile.isWhole : CheckpointedFile.fits;
+  const damaged = paths.find((path, i) => !isThere(path, record.bytes[i]!));
+  if (damaged === undefined) return record;
+  throw cannotResume(`${partialOf(damaged)} lacks bytes that ${progress} counts: it was removed or changed.`);
+}
+
+/** Undefined for a text that is not a record of this version. */
+function parseRecord(text: string): ProgressRecord | undefined {
+  try {
+    const record = JSON.parse(text) as ProgressRecord | null;
+    return record?.format === 'trawl-output' && record.version === RECORD_VERSION ? record : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -3,7 +3,7 @@ import { bug, deserializeError, type SerializedError, serializeError } from '../
 
 interface Call {
   readonly id: number;
-  /** Absent: only whether the thread has opened what it needs. */
+  /** Absent: the caller only waits until the thread can answer. */
   readonly request?: unknown;
 }
 

@@ -1,6 +1,6 @@
 import { isNodeError, TrawlError } from '../errors.ts';
 
-/** Errors that the user can fix, by the codes of Node and SQLite. */
+/** What the user can fix, by the error codes of Node.js and SQLite. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'the file cannot be created (does its parent folder exist?)',
   EEXIST: 'it already exists',
@@ -17,25 +17,22 @@ const REASONS: Readonly<Record<string, string>> = {
   SQLITE_IOERR: 'the disk reports an error',
 };
 
-const FULL = new Set(['ENOSPC', 'EFBIG', 'SQLITE_FULL']);
+const FULL: Readonly<Record<string, string>> = {
+  ENOSPC: 'no space left on the disk',
+  EFBIG: 'no space left on the disk',
+  SQLITE_FULL: 'no space left on the disk',
+  EDQUOT: 'the disk quota is used up',
+};
 
 /** Translates an error of writing `path` to DISK_FULL or OUTPUT_NOT_WRITABLE; returns any other error unchanged. */
 export function writeFailure(error: unknown, path: string): unknown {
   if (error instanceof TrawlError || !isNodeError(error)) return error;
-  if (FULL.has(error.code!)) {
-    return new TrawlError('DISK_FULL', `${path}: no space left on the disk. Free some, or choose another path.`, {
-      details: { path },
-      cause: error,
-    });
+  const full = FULL[error.code!];
+  if (full !== undefined) {
+    const message = `${path}: ${full}. Free space, or choose another path.`;
+    return new TrawlError('DISK_FULL', message, { details: { path }, cause: error });
   }
-  if (error.code === 'EDQUOT') {
-    return new TrawlError('DISK_FULL', `${path}: the disk quota is used up. Free space, or choose another path.`, {
-      details: { path },
-      cause: error,
-    });
-  }
-  const code = error.code!.startsWith('SQLITE_IOERR') ? 'SQLITE_IOERR' : error.code!;
-  const reason = REASONS[code];
+  const reason = REASONS[error.code!.startsWith('SQLITE_IOERR') ? 'SQLITE_IOERR' : error.code!];
   if (reason === undefined) return error;
   return new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be written: ${reason}.`, {
     details: { path, reason: error.code },

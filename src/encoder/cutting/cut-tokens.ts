@@ -1,26 +1,17 @@
-/** The beginning of a text. */
+import type { TextTokenizer } from '../tokenizer/tokenizer.ts';
+
 export interface TokenCut {
   readonly text: string;
   /** Whether the text goes on. */
   readonly isCut: boolean;
 }
 
-/** The part of a tokenizer that cutting needs. */
-export interface TokenCounter {
-  /** The ids of a text without special tokens: all of them, or more than `atMost`. */
-  contentIds(text: string, atMost: number): readonly number[];
-}
-
 /** A longer run of characters without white space is not a word: text without spaces, a URL, data. It may be cut within. */
 const LONGEST_WORD = 100;
-/** Characters of the first window per token. */
 const CHARACTERS_PER_TOKEN = 8;
 
-/**
- * The longest beginning of a text that ends with a word and has at most `most` tokens, special tokens not counted. It is empty if the
- * first word has more.
- */
-export function cutTokens(text: string, most: number, tokenizer: TokenCounter): TokenCut {
+/** The longest beginning of a text of whole words with at most `most` tokens, without special tokens; empty if the first has more. */
+export function cutTokens(text: string, most: number, tokenizer: Pick<TextTokenizer, 'contentIds'>): TokenCut {
   const fits = (end: number): boolean => tokenizer.contentIds(text.slice(0, end), most).length <= most;
   const window = fittingWindow(text, most, fits);
   if (window === undefined) return { text, isCut: false };
@@ -33,7 +24,8 @@ export function cutTokens(text: string, most: number, tokenizer: TokenCounter): 
   const next = runs[whole];
   if (next === undefined || !isLongRun(text, next.start)) return { text: text.slice(0, end), isCut: true };
   const longest = next.start + largest(next.end - next.start, (count) => fits(next.start + count));
-  const within = splitsCharacter(text, longest) ? longest - 1 : longest;
+  // Not between the surrogates of a character.
+  const within = /[\uD800-\uDBFF]/.test(text.charAt(longest - 1)) ? longest - 1 : longest;
   return { text: text.slice(0, within === next.start ? end : within), isCut: true };
 }
 
@@ -58,9 +50,4 @@ function largest(most: number, passes: (count: number) => boolean): number {
     else high = middle - 1;
   }
   return low;
-}
-
-/** Whether a text that ends at `end` would end between the surrogates of a character. */
-function splitsCharacter(text: string, end: number): boolean {
-  return /[\uD800-\uDBFF]/.test(text.charAt(end - 1));
 }

@@ -4,7 +4,7 @@ import { CallThread } from '../../base/system/thread-calls.ts';
 import { readModelFolder } from '../model/model-folder.ts';
 import type { TokenCut } from './cut-tokens.ts';
 
-/** The file of a tokenizer: a `tokenizer.json` by its path, or a model's by the model's name or folder. Errors as of `readModelFolder`. */
+/** Path of a tokenizer.json: the argument itself, or the file of a model by its name or folder. Throws the errors of `readModelFolder`. */
 export async function tokenizerFile(nameOrPath: string): Promise<string> {
   if (nameOrPath.endsWith('.json')) return nameOrPath;
   return (await readModelFolder(nameOrPath, {}, { kind: 'any', checksums: false })).tokenizerPath;
@@ -16,9 +16,10 @@ export interface CutRequest {
   readonly tokens: number;
 }
 
-/** Cuts texts to a number of tokens, on a thread of its own, which starts with the first text. */
+/** Cuts texts to a number of tokens on its own thread, which starts with the first text. */
 export class TokenCutter {
   readonly #findFile: () => Promise<string>;
+  /** Undefined until the next call starts a thread. */
   #thread: Promise<CallThread<CutRequest, readonly TokenCut[]>> | undefined;
   #closed = false;
 
@@ -27,11 +28,7 @@ export class TokenCutter {
     this.#findFile = findFile;
   }
 
-  /**
-   * The beginning of each text with at most `tokens` tokens (`cutTokens`).
-   *
-   * @throws TrawlError MODEL_NOT_FOUND or MODEL_INVALID if the tokenizer cannot be used, CANCELLED after an abort or `close`.
-   */
+  /** Cuts each text (`cutTokens`). Throws MODEL_NOT_FOUND or MODEL_INVALID for the tokenizer, CANCELLED after an abort or `close`. */
   async cut(texts: readonly string[], tokens: number, signal?: AbortSignal): Promise<readonly TokenCut[]> {
     throwIfCancelled(signal);
     if (this.#closed) throw closed();
@@ -51,10 +48,8 @@ export class TokenCutter {
 
   async #start(): Promise<CallThread<CutRequest, readonly TokenCut[]>> {
     const options = { name: 'trawl-cutter', workerData: await this.#findFile() };
-    return new CallThread(new URL('./cut-worker.js', import.meta.url), options, () => {
-      // The next call starts another thread.
-      this.#thread = undefined;
-    });
+    const onEnd = () => (this.#thread = undefined);
+    return new CallThread(new URL('./cut-worker.js', import.meta.url), options, onEnd);
   }
 }
 

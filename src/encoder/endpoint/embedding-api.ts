@@ -1,8 +1,8 @@
+import { floatsOf } from '../../base/base64-vector.ts';
 import { TrawlError } from '../../base/errors.ts';
-import { firstNonFinite } from '../../engine/first-non-finite.ts';
+import { firstNonFinite } from '../../engine/typed-arrays.ts';
 import type { EmbeddingApi } from '../identity/endpoint-record.ts';
 
-/** The vectors of one reply, in the order of the texts. */
 export interface EmbeddingReply {
   /** An error instead of a vector that is missing, not finite, or of another length; the others are not at fault. */
   readonly vectors: readonly (Float32Array | TrawlError)[];
@@ -15,16 +15,12 @@ export interface EmbeddingRequest {
   readonly model: string | null;
   /** Whether TEI's `/embed` is to normalise. OpenAI's format has no such setting. */
   readonly normalize: boolean;
-  /** Encoding of OpenAI's format. */
   readonly encoding: 'base64' | 'float';
   /** Members that are added, or that replace others. */
   readonly added: Readonly<Record<string, unknown>>;
 }
 
-/**
- * The body of a request. OpenAI's format asks for base64, which is smaller and quicker to read than numbers; servers that ignore it
- * send numbers, so that the type of a vector in the reply decides.
- */
+/** The body of a request. Base64 is smaller and quicker to read than numbers, but some servers ignore `encoding_format`. */
 export function embeddingBody(
   api: EmbeddingApi,
   { texts, model, normalize, encoding, added }: EmbeddingRequest,
@@ -58,30 +54,22 @@ export function readEmbeddings(
   const vectors = new Array<Float32Array | TrawlError | undefined>(texts).fill(undefined);
   let { dimension } = expected;
   for (const [i, item] of list.entries()) {
-    const { index, embedding } = api === 'tei' ? { index: i, embedding: item as unknown } : openaiItem(item);
-    if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= texts) {
-      throw unusable(`it has the index ${JSON.stringify(index) ?? 'undefined'}; expected 0 to ${texts - 1}`);
+    const openai = (item ?? {}) as { readonly index?: number; readonly embedding?: unknown };
+    const { index: at, embedding } = api === 'tei' ? { index: i, embedding: item as unknown } : openai;
+    if (at === undefined || !Number.isInteger(at) || at < 0 || at >= texts) {
+      throw unusable(`it has the index ${JSON.stringify(at) ?? 'undefined'}; expected 0 to ${texts - 1}`);
     }
-    const at = index as number;
     if (vectors[at] !== undefined) throw unusable(`it has the index ${at} twice`);
     const vector = readVector(embedding, dimension);
     if (vector instanceof Float32Array) dimension ??= vector.length;
     vectors[at] = vector;
   }
-  const counted: unknown =
-    api === 'tei'
-      ? Number(headers?.get(TEI_TOKENS) ?? 0)
-      : (reply as { usage?: { prompt_tokens?: unknown } }).usage?.prompt_tokens;
-  const tokens = Number.isSafeInteger(counted) && (counted as number) > 0 ? (counted as number) : null;
-  return { vectors: vectors as (Float32Array | TrawlError)[], tokens };
+  const { usage } = reply as { usage?: { prompt_tokens?: number } };
+  const tokens = api === 'tei' ? Number(headers?.get(TEI_TOKENS)) : usage?.prompt_tokens;
+  const counts = Number.isSafeInteger(tokens) && tokens! > 0;
+  return { vectors: vectors as (Float32Array | TrawlError)[], tokens: counts ? tokens! : null };
 }
 
-function openaiItem(item: unknown): { index: unknown; embedding: unknown } {
-  const { index, embedding } = (item ?? {}) as { index?: unknown; embedding?: unknown };
-  return { index, embedding };
-}
-
-/** The vector, or what is wrong with it. */
 function readVector(embedding: unknown, dimension: number | null): Float32Array | TrawlError {
   const vector = typeof embedding === 'string' ? readBase64(embedding) : readNumbers(embedding);
   if (vector instanceof TrawlError) return vector;
@@ -98,9 +86,7 @@ function readBase64(text: string): Float32Array | TrawlError {
   if (bytes.length === 0 || bytes.length % 4 !== 0 || bytes.length !== Math.floor((characters * 3) / 4)) {
     return unusable('the vector is not base64 of float32 values');
   }
-  const vector = new Float32Array(bytes.length / 4);
-  for (let i = 0; i < vector.length; i++) vector[i] = bytes.readFloatLE(i * 4);
-  return vector;
+  return floatsOf(bytes);
 }
 
 function readNumbers(embedding: unknown): Float32Array | TrawlError {

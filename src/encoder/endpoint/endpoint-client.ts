@@ -2,18 +2,22 @@ import { untilAborted } from '../../base/abort.ts';
 import { encodeVector } from '../../base/base64-vector.ts';
 import { TrawlError } from '../../base/errors.ts';
 import type { EmbeddingApi, Probe } from '../identity/endpoint-record.ts';
+import { invalidConfig } from '../model/json-file.ts';
 import { ModelServers } from '../model-server/model-servers.ts';
 import type { InputType } from '../text-encoder.ts';
 import { type EmbeddingReply, type EmbeddingRequest, embeddingBody, readEmbeddings } from './embedding-api.ts';
-import { type EndpointAddress, type EndpointFacts, type EndpointRoute, readFacts } from './endpoint-facts.ts';
+import {
+  type EndpointAddress,
+  type EndpointFacts,
+  type EndpointRoute,
+  parseEndpoints,
+  readFacts,
+} from './endpoint-facts.ts';
 import type { EndpointOptions } from './endpoint-options.ts';
-import { LONG_PROBE, type ProbeText } from './probe-texts.ts';
-import { RecentResults } from './recent-results.ts';
+import { LONG_PROBE, type ProbeText } from './probes.ts';
 
-/** How the texts of a request are sent. */
-export interface SentSettings {
-  /** The route of each server. */
-  readonly routes: readonly EndpointRoute[];
+/** How the texts of a request are sent, whatever the server. */
+export interface EmbedSettings {
   readonly model: string | null;
   /** Whether TEI's `/embed` is to normalise. */
   readonly normalize: boolean;
@@ -21,6 +25,10 @@ export interface SentSettings {
   readonly added: Readonly<Record<InputType, Readonly<Record<string, unknown>>>>;
   /** Values of a vector of the endpoint. Null until the first vectors are known. */
   readonly dimension: number | null;
+}
+
+export interface SentSettings extends EmbedSettings {
+  readonly routes: readonly EndpointRoute[];
 }
 
 /** Which earlier answer may be used, and when to stop waiting. */
@@ -32,12 +40,9 @@ export interface Freshness {
 
 type Encoding = EmbeddingRequest['encoding'];
 
-/** How one request is sent. */
-export interface EmbedCall {
+interface EmbedCall {
   /** Default: the least busy one. */
   readonly server?: number;
-  /** Default: the options' own. */
-  readonly attempts?: number;
   /** Default: what the client knows of its servers. */
   readonly encoding?: Encoding;
   readonly signal?: AbortSignal;
@@ -49,7 +54,7 @@ const BYTES_PER_VALUE = 32;
 const BYTES_AROUND = 1024 * 1024;
 
 /** Statuses of a request that is refused for its content: not valid, too large, too many tokens. */
-const REFUSED_STATUSES = [400, 413, 422];
+const REFUSED_STATUSES: readonly (number | undefined)[] = [400, 413, 422];
 
 /** Whether a server refuses a request for its content, so that it would refuse it again. */
 export function isRefusedContent(error: unknown): boolean {
@@ -62,8 +67,8 @@ export class EndpointClient {
   /** Requests at the same time to all endpoints. */
   readonly concurrency: number;
   readonly #servers: ModelServers;
-  /** Answers about the servers, which several encoders use. */
-  readonly #recent = new RecentResults();
+  /** Answers about the servers, which several encoders use, with the time when they were asked for (`performance.now()`). */
+  readonly #recent = new Map<string, { readonly begun: number; readonly result: Promise<unknown> }>();
   readonly #onLost = new Set<(server: number) => void>();
   /** When each server may have been started again (`performance.now()`). */
   readonly #lostAt: number[];
@@ -103,17 +108,11 @@ export class EndpointClient {
     return () => this.#onLost.delete(listener);
   }
 
-  /**
-   * Finds the route that a server has, by embedding a text.
-   *
-   * @param wanted the API that it must have.
-   * @param preferred the API that is tried first.
-   * @throws TrawlError CONFIG_INVALID; ENDPOINT_FAILED; CANCELLED.
-   */
+  /** Finds a server's route of the API `wanted`, first `preferred`, by embedding. Throws CONFIG_INVALID, ENDPOINT_FAILED, CANCELLED. */
   findRoute(
     server: number,
     { wanted, preferred }: { readonly wanted: EndpointOptions['api']; readonly preferred: EmbeddingApi },
-    settings: Omit<SentSettings, 'routes'>,
+    settings: EmbedSettings,
     fresh: Freshness,
   ): Promise<EndpointRoute> {
     const { routes, shown } = this.addresses[server]!;
@@ -121,42 +120,28 @@ export class EndpointClient {
       .filter(({ api }) => wanted === undefined || api === wanted)
       .toSorted((a, b) => Number(b.api === preferred) - Number(a.api === preferred));
     if (candidates.length === 0) {
-      throw new TrawlError(
-        'CONFIG_INVALID',
-        `--endpoint-api is ${wanted}, but the path of ${shown} belongs to the other API.`,
-      );
+      throw invalidConfig(`--endpoint-api is ${wanted}, but the path of ${shown} belongs to the other API.`);
     }
-    return this.#shared(server, ['route', candidates, settings], fresh, () =>
-      this.#firstRoute(server, candidates, settings),
-    );
-  }
-
-  async #firstRoute(
-    server: number,
-    candidates: readonly EndpointRoute[],
-    settings: Omit<SentSettings, 'routes'>,
-  ): Promise<EndpointRoute> {
-    for (const route of candidates) {
+    const firstOf = async ([route, ...others]: readonly EndpointRoute[]): Promise<EndpointRoute> => {
       try {
-        await this.#try(server, route, settings);
-        return route;
+        await this.#try(server, route!, settings);
+        return route!;
       } catch (error) {
-        const isMissing = error instanceof TrawlError && [404, 405].includes(error.details.status!);
-        if (!isMissing || route === candidates.at(-1)) throw error;
+        if (others.length === 0 || ![404, 405].includes(statusOf(error)!)) throw error;
+        return firstOf(others);
       }
-    }
-    throw failed(this.addresses[server]!, 'it has no route for embeddings', undefined);
+    };
+    return this.#shared(server, ['route', candidates, settings], fresh, () => firstOf(candidates));
   }
 
   /** Embeds a text. If a server refuses base64, it is asked for numbers, and so are all from then on. */
-  async #try(server: number, route: EndpointRoute, others: Omit<SentSettings, 'routes'>): Promise<void> {
+  async #try(server: number, route: EndpointRoute, others: EmbedSettings): Promise<void> {
     const settings = { ...others, routes: this.addresses.map(() => route) };
     const encoding = this.#encoding;
     try {
       await this.embed(['a'], 'passage', settings, { server, encoding });
     } catch (error) {
-      const status = error instanceof TrawlError ? error.details.status : undefined;
-      const mayRefuseBase64 = encoding === 'base64' && (status === 400 || status === 422);
+      const mayRefuseBase64 = encoding === 'base64' && [400, 422].includes(statusOf(error)!);
       if (!mayRefuseBase64 || route.api !== 'openai') throw error;
       await this.embed(['a'], 'passage', settings, { server, encoding: 'float' }).catch(() => {
         throw error;
@@ -170,17 +155,11 @@ export class EndpointClient {
     texts: readonly string[],
     inputType: InputType,
     { routes, model, normalize, prefixes, added, dimension }: SentSettings,
-    { server, attempts, encoding = this.#encoding, signal, onStart }: EmbedCall = {},
+    { server, encoding = this.#encoding, signal, onStart }: EmbedCall = {},
   ): Promise<EmbeddingReply & { readonly server: number }> {
     const { api } = routes[server ?? 0]!;
-    const prefix = prefixes[inputType];
-    const body = embeddingBody(api, {
-      texts: texts.map((text) => prefix + text),
-      model,
-      normalize,
-      encoding,
-      added: added[inputType],
-    });
+    const sent = texts.map((text) => prefixes[inputType] + text);
+    const body = embeddingBody(api, { texts: sent, model, normalize, encoding, added: added[inputType] });
     let answering = 0;
     let headers: Headers | undefined;
     const reply = await this.#servers.send({
@@ -190,7 +169,6 @@ export class EndpointClient {
       },
       body,
       server,
-      attempts,
       maxReplyBytes: dimension === null ? undefined : texts.length * dimension * BYTES_PER_VALUE + BYTES_AROUND,
       signal,
       onStart,
@@ -200,37 +178,40 @@ export class EndpointClient {
   }
 
   /**
-   * Embeds the probes on one server, each in a request of its own: alone, its tokens are counted, and a refused one is known. Encoders
-   * with the same probes and settings share the requests.
-   *
-   * @throws TrawlError ENDPOINT_FAILED; CANCELLED; a text that is refused for its length has no vector instead.
+   * Embeds the probes on one server, each in its own request, so that its tokens are counted and a refusal is its own. Encoders with the
+   * same probes and settings share the requests. Throws ENDPOINT_FAILED; CANCELLED; a text that is refused for its length has no vector
+   * instead.
    */
   probe(server: number, texts: readonly ProbeText[], settings: SentSettings, fresh: Freshness): Promise<Probe[]> {
     // Of recorded probes without their vectors, which may differ in their last bits.
     const own = texts.map(({ name, inputType, text }) => ({ name, inputType, text }));
-    return this.#shared(server, ['probes', own, settings], fresh, () => this.#probe(server, own, settings));
+    const embedOne = async (probe: ProbeText): Promise<Probe> => {
+      try {
+        const { vectors, tokens } = await this.embed([probe.text], probe.inputType, settings, { server });
+        const [vector] = vectors;
+        if (!(vector instanceof Float32Array)) throw vector!;
+        return { ...probe, vector: encodeVector(vector), tokens };
+      } catch (error) {
+        if (probe.name !== LONG_PROBE || !isRefusedContent(error)) throw error;
+        return { ...probe, vector: null, tokens: null };
+      }
+    };
+    return this.#shared(server, ['probes', own, settings], fresh, () => Promise.all(own.map(embedOne)));
   }
 
-  #probe(server: number, texts: readonly ProbeText[], settings: SentSettings): Promise<Probe[]> {
-    return Promise.all(
-      texts.map(async ({ name, inputType, text }): Promise<Probe> => {
-        try {
-          const { vectors, tokens } = await this.embed([text], inputType, settings, { server });
-          const [vector] = vectors;
-          if (!(vector instanceof Float32Array)) throw vector!;
-          return { name, inputType, text, vector: encodeVector(vector), tokens };
-        } catch (error) {
-          if (name !== LONG_PROBE || !isRefusedContent(error)) throw error;
-          return { name, inputType, text, vector: null, tokens: null };
-        }
-      }),
-    );
-  }
-
-  /** An answer about a server. After a lost connection, answers of before do not count. */
+  /** An answer about a server, shared while it is recent enough for each user, and newer than the last lost connection. No failures. */
   #shared<T>(server: number, what: unknown[], { since, signal }: Freshness, ask: () => Promise<T>): Promise<T> {
     const key = JSON.stringify([server, ...what]);
-    return untilAborted(this.#recent.get(key, Math.max(since, this.#lostAt[server]!), ask), signal);
+    let answer = this.#recent.get(key) as { readonly begun: number; readonly result: Promise<T> } | undefined;
+    if (answer === undefined || answer.begun < Math.max(since, this.#lostAt[server]!)) {
+      const asked = { begun: performance.now(), result: ask() };
+      this.#recent.set(key, asked);
+      asked.result.catch(() => {
+        if (this.#recent.get(key) === asked) this.#recent.delete(key);
+      });
+      answer = asked;
+    }
+    return untilAborted(answer.result, signal);
   }
 
   close(): void {
@@ -241,16 +222,48 @@ export class EndpointClient {
     try {
       return await this.#servers.send({ url: () => url, server, attempts: 2 });
     } catch (error) {
-      const status = error instanceof TrawlError ? error.details.status : undefined;
-      if (typeof status !== 'number' || !isMissingPage(status)) throw error;
+      // An overloaded or starting server may have the page.
+      const status = statusOf(error);
+      const isMissing = status === 501 || (status !== undefined && status < 500 && status !== 408 && status !== 429);
+      if (!isMissing) throw error;
       return undefined;
     }
   }
 }
 
-/** Whether the server does not have a page. An overloaded or starting server may have it. */
-function isMissingPage(status: number): boolean {
-  return status === 501 || (status < 500 && status !== 408 && status !== 429);
+export interface ClientLease {
+  readonly client: EndpointClient;
+  /** The last release of a client cancels its requests. Call it once. */
+  release(): void;
+}
+
+/** Encoders with the same addresses, key, model and limits share a client: its bound on requests and its probes are for all indexes. */
+export class EndpointClients {
+  readonly #shared = new Map<string, { readonly client: EndpointClient; users: number }>();
+
+  /** @throws TrawlError CONFIG_INVALID for an address that is not valid. */
+  lease(text: string, options: EndpointOptions): ClientLease {
+    const addresses = parseEndpoints(text);
+    const { apiKey, model, requests, timeoutMs, attempts, firstWaitMs, maxWaitMs } = options;
+    const urls = addresses.map(({ routes }) => routes);
+    const key = JSON.stringify([urls, apiKey, model, requests, timeoutMs, attempts, firstWaitMs, maxWaitMs]);
+    const shared = this.#shared.get(key) ?? { client: new EndpointClient(addresses, options), users: 0 };
+    this.#shared.set(key, shared);
+    shared.users++;
+    return {
+      client: shared.client,
+      release: () => {
+        shared.users--;
+        if (shared.users > 0) return;
+        this.#shared.delete(key);
+        shared.client.close();
+      },
+    };
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof TrawlError ? error.details.status : undefined;
 }
 
 const HINTS: Readonly<Record<number, string>> = {
@@ -264,14 +277,11 @@ const HINTS: Readonly<Record<number, string>> = {
 
 /** The messages have no part of the reply, which may repeat texts or the key. */
 function failed({ shown }: EndpointAddress, reason: string, status: number | undefined): TrawlError {
+  const unreachable = reason.startsWith('no connection') ? ' Check that the server runs, and the address.' : '';
+  const hint = status === undefined ? unreachable : (HINTS[status] ?? '');
   return new TrawlError(
-    status !== undefined && REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
-    `The encoder's endpoint ${shown} failed: ${reason}.${status === undefined ? hintOf(reason) : (HINTS[status] ?? '')}`,
+    REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
+    `The encoder's endpoint ${shown} failed: ${reason}.${hint}`,
     { details: { status } },
   );
-}
-
-/** What to do about a failure without an HTTP status. */
-function hintOf(reason: string): string {
-  return reason.startsWith('no connection') ? ' Check that the server runs, and the address.' : '';
 }

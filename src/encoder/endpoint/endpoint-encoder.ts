@@ -10,25 +10,49 @@ import {
   type EncodeResult,
   type EncoderInput,
   type EncoderLoad,
+  type InputType,
   type TextEncoder,
 } from '../text-encoder.ts';
 import { type EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
-import { isUnitVector, lengthOfVector } from './endpoint-identity.ts';
+import { isUnitVector, vectorLength } from './endpoint-identity.ts';
 import { EndpointLoad } from './endpoint-load.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
-import { divideTexts, type RequestSize } from './request-sizes.ts';
 
 /** Characters beyond this are not sent, as a model of a folder does not read them. */
 const MAX_CHARACTERS = 200_000;
 
-/** One request's part of the result. */
-interface Part {
-  readonly start: number;
-  readonly tokens: number | null;
-}
-
 /** A float32 vector whose length differs from 1 by less was normalised, and keeps its bits. */
 const NORMALIZED = 1e-5;
+
+/** A token of English text has about four characters, and special tokens surround each text. */
+const CHARACTERS_PER_TOKEN = 4;
+const FRAMING_TOKENS = 2;
+
+interface EndpointEncoderOptions {
+  readonly client: EndpointClient;
+  readonly release: () => void;
+  readonly settings: SentSettings;
+  /** Most texts of a request, and most estimated tokens; a longer text goes alone. */
+  readonly batch: { readonly texts: number; readonly tokens: number };
+  readonly watch: EndpointWatch;
+  /** Whether the endpoint's vectors have length 1. */
+  readonly isUnit: boolean;
+}
+
+/** One call of `encode`, which its requests fill in. */
+interface Call {
+  readonly inputType: InputType;
+  readonly signal: AbortSignal;
+  readonly texts: readonly string[];
+  /** Whether a text is only the beginning of its input. */
+  readonly isCut: (text: number) => boolean;
+  readonly vectors: Float32Array;
+  readonly outcomes: EncodeOutcome[];
+  /** Tokens of all requests; undefined if the endpoint did not count the tokens of one. */
+  tokens: number | undefined;
+  /** `performance.now()` when the first request began. */
+  startedAt?: number;
+}
 
 /**
  * An encoder behind HTTP. Texts go in requests of a limited size; a request that fails fails its own texts alone, and one that is
@@ -37,38 +61,15 @@ const NORMALIZED = 1e-5;
  */
 export class EndpointEncoder implements TextEncoder {
   readonly identity: ModelIdentity;
-  readonly #client: EndpointClient;
-  readonly #settings: SentSettings;
-  readonly #size: RequestSize;
-  readonly #watch: EndpointWatch;
-  readonly #isUnit: boolean;
+  readonly #options: EndpointEncoderOptions;
   readonly #load = new EndpointLoad();
   readonly #closed = new AbortController();
   readonly #endWatch: () => void;
-  readonly #release: () => void;
 
-  /** See `openEndpoint`. */
-  constructor(
-    identity: ModelIdentity,
-    how: {
-      readonly client: EndpointClient;
-      /** Gives the client back. */
-      readonly release: () => void;
-      readonly settings: SentSettings;
-      readonly size: RequestSize;
-      readonly watch: EndpointWatch;
-      /** Whether the endpoint's vectors have length 1. */
-      readonly isUnit: boolean;
-    },
-  ) {
+  constructor(identity: ModelIdentity, options: EndpointEncoderOptions) {
     this.identity = identity;
-    this.#client = how.client;
-    this.#release = how.release;
-    this.#endWatch = how.client.onLost((server) => how.watch.lost(server));
-    this.#settings = how.settings;
-    this.#size = how.size;
-    this.#watch = how.watch;
-    this.#isUnit = how.isUnit;
+    this.#options = options;
+    this.#endWatch = options.client.onLost((server) => options.watch.lost(server));
   }
 
   get dimension(): number {
@@ -77,7 +78,8 @@ export class EndpointEncoder implements TextEncoder {
 
   /** For twice as many requests as run at a time, so that requests wait for the endpoint and not the endpoint for requests. */
   busyCalls(texts: number): number {
-    return Math.ceil((2 * this.#client.concurrency) / Math.ceil(texts / this.#size.texts));
+    const { client, batch } = this.#options;
+    return Math.ceil((2 * client.concurrency) / Math.ceil(texts / batch.texts));
   }
 
   get separator(): string | null {
@@ -85,7 +87,7 @@ export class EndpointEncoder implements TextEncoder {
   }
 
   get failure(): TrawlError | undefined {
-    return this.#watch.failure;
+    return this.#options.watch.failure;
   }
 
   get load(): EncoderLoad {
@@ -93,140 +95,114 @@ export class EndpointEncoder implements TextEncoder {
   }
 
   async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
-    throwIfCancelled(options.signal);
+    const { inputType, signal } = options;
+    throwIfCancelled(signal);
     if (this.#closed.signal.aborted) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
     if (this.failure !== undefined) throw this.failure;
-    this.#watch.used();
+    this.#options.watch.used();
     const begun = performance.now();
-    const signal = AbortSignal.any([this.#closed.signal, ...(options.signal === undefined ? [] : [options.signal])]);
-    let firstStart: number | undefined;
-    const vectors = new Float32Array(inputs.length * this.dimension);
-    const outcomes = new Array<EncodeOutcome>(inputs.length);
     const composed = inputs.map((input) => composeText(input, '', this.separator));
-    const texts = composed.map((text) => text.slice(0, MAX_CHARACTERS));
-    const wanted = texts.flatMap((_, i) => {
-      const refusal = refuseTruncation(inputs[i]!, options);
-      if (refusal !== undefined) outcomes[i] = { ok: false, error: refusal };
-      return refusal === undefined ? [i] : [];
+    const call: Call = {
+      inputType,
+      signal: AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]),
+      texts: composed.map((text) => text.slice(0, MAX_CHARACTERS)),
+      isCut: (text) => composed[text]!.length > MAX_CHARACTERS,
+      vectors: new Float32Array(inputs.length * this.dimension),
+      outcomes: new Array<EncodeOutcome>(inputs.length),
+      tokens: 0,
+    };
+    const sent = [...inputs.keys()].filter((text) => {
+      const refusal = refuseTruncation(inputs[text]!, options);
+      if (refusal !== undefined) call.outcomes[text] = { ok: false, error: refusal };
+      return refusal === undefined;
     });
-    const starts = divideTexts(
-      wanted.map((i) => texts[i]!),
-      this.#size,
-    );
-    const onStart = (): void => {
-      firstStart ??= performance.now();
-    };
-    const done = (at: number, vector: Float32Array, tokens: number | null): void => {
-      const row = this.#ownVector(vector);
-      vectors.set(row, at * this.dimension);
-      const limit = this.identity.maxTokens[options.inputType];
-      const isCut = texts[at]!.length < composed[at]!.length || this.#wasTruncated(tokens, limit);
-      outcomes[at] = { ok: true, tokens, truncated: isCut, cut: isCut ? 'tail' : 'nothing' };
-    };
-    const parts = await Promise.all(
-      starts.map((start, i) => {
-        const rows = wanted.slice(start, starts[i + 1] ?? wanted.length);
-        return this.#embed(
-          rows,
-          texts,
-          { ...options, signal },
-          {
-            done,
-            failed: (at, error) => (outcomes[at] = { ok: false, error }),
-            onStart,
-          },
-        );
-      }),
-    );
-    const tokens = parts.flat().every((part) => part.tokens !== null)
-      ? parts.flat().reduce((sum, part) => sum + part.tokens!, 0)
-      : undefined;
-    return {
-      vectors,
-      outcomes,
-      tokens,
-      waitedMs: firstStart === undefined ? 0 : firstStart - begun,
-    };
+    await Promise.all(this.#divide(sent, call.texts).map((texts) => this.#embed(texts, call)));
+    const { vectors, outcomes, tokens, startedAt = begun } = call;
+    return { vectors, outcomes, tokens, waitedMs: startedAt - begun };
   }
 
-  async check(signal?: AbortSignal): Promise<void> {
-    await this.#watch.check(signal);
+  check(signal?: AbortSignal): Promise<void> {
+    return this.#options.watch.check(signal);
   }
 
   async close(): Promise<void> {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort();
-    this.#watch.close();
+    this.#options.watch.close();
     this.#endWatch();
-    this.#release();
+    this.#options.release();
   }
 
-  /** Embeds the texts of `rows` in one request, or in halves if it is refused. Throws CANCELLED and MODEL_MISMATCH alone. */
-  async #embed(
-    rows: readonly number[],
-    texts: readonly string[],
-    options: EncodeOptions,
-    report: {
-      readonly done: (at: number, vector: Float32Array, tokens: number | null) => void;
-      readonly failed: (at: number, error: TrawlError) => void;
-      readonly onStart: () => void;
-    },
-  ): Promise<Part[]> {
-    const count = this.#load.request(rows.length);
+  #divide(sent: readonly number[], texts: readonly string[]): number[][] {
+    const { batch } = this.#options;
+    const requests: number[][] = [];
+    let tokens = 0;
+    for (const text of sent) {
+      const own = FRAMING_TOKENS + Math.ceil(texts[text]!.length / CHARACTERS_PER_TOKEN);
+      const last = requests.at(-1);
+      const fits = last !== undefined && last.length < batch.texts && tokens + own <= batch.tokens;
+      if (fits) last.push(text);
+      else requests.push([text]);
+      tokens = own + (fits ? tokens : 0);
+    }
+    return requests;
+  }
+
+  /** Embeds texts of a call in one request, or in halves if it is refused. Throws CANCELLED and MODEL_MISMATCH alone. */
+  async #embed(texts: readonly number[], call: Call): Promise<void> {
+    const { client, settings, watch } = this.#options;
+    const count = this.#load.request(texts.length);
+    const onStart = (): void => {
+      count.start();
+      call.startedAt ??= performance.now();
+    };
     try {
-      const { vectors, tokens, server } = await this.#client.embed(
-        rows.map((row) => texts[row]!),
-        options.inputType,
-        this.#settings,
-        {
-          signal: options.signal,
-          onStart() {
-            count.start();
-            report.onStart();
-          },
-        },
-      );
-      await this.#watch.trusted(server);
-      for (const [i, row] of rows.entries()) {
-        const vector = this.#checkedLength(vectors[i]!);
-        if (vector instanceof TrawlError) report.failed(row, vector);
-        else report.done(row, vector, rows.length === 1 ? tokens : null);
-      }
-      return [{ start: rows[0]!, tokens }];
+      const contents = texts.map((text) => call.texts[text]!);
+      const { signal } = call;
+      const { vectors, tokens, server } = await client.embed(contents, call.inputType, settings, { signal, onStart });
+      await watch.trusted(server);
+      call.tokens = tokens === null || call.tokens === undefined ? undefined : call.tokens + tokens;
+      for (const [i, text] of texts.entries())
+        this.#accept(call, text, vectors[i]!, texts.length === 1 ? tokens : null);
     } catch (error) {
       const failure = asTrawlError(error);
       if (/^(CANCELLED|INTERNAL|MODEL_MISMATCH)$/.test(failure.code)) throw failure;
-      if (!isRefusedContent(failure) || rows.length === 1) {
-        for (const row of rows) report.failed(row, failure);
-        return [];
+      if (!isRefusedContent(failure) || texts.length === 1) {
+        for (const text of texts) call.outcomes[text] = { ok: false, error: failure };
+        return;
       }
       count.end('divided');
-      const middle = Math.ceil(rows.length / 2);
-      const halves = [rows.slice(0, middle), rows.slice(middle)];
-      return (await Promise.all(halves.map((half) => this.#embed(half, texts, options, report)))).flat();
+      const middle = Math.ceil(texts.length / 2);
+      await Promise.all([texts.slice(0, middle), texts.slice(middle)].map((half) => this.#embed(half, call)));
     } finally {
       count.end();
     }
   }
 
-  #checkedLength(vector: Float32Array | TrawlError): Float32Array | TrawlError {
-    if (!this.#isUnit || vector instanceof TrawlError || isUnitVector(vector)) return vector;
+  /** Stores the endpoint's vector of a text: its first values, normalised if the identity says so. */
+  #accept(call: Call, text: number, vector: Float32Array | TrawlError, tokens: number | null): void {
+    const { dimension, normalize, maxTokens, endpoint } = this.identity;
+    const error = vector instanceof TrawlError ? vector : this.#lengthFault(vector);
+    if (error !== undefined) {
+      call.outcomes[text] = { ok: false, error };
+      return;
+    }
+    const own = (vector as Float32Array).slice(0, dimension);
+    if (normalize && Math.abs(vectorLength(own) - 1) > NORMALIZED) normalizeL2(own);
+    call.vectors.set(own, text * dimension);
+    const limit = maxTokens[call.inputType];
+    const reachesLimit = tokens !== null && limit !== null && tokens >= limit && endpoint!.overlong !== 'refused';
+    const truncated = call.isCut(text) || reachesLimit;
+    call.outcomes[text] = { ok: true, tokens, truncated, cut: truncated ? 'tail' : 'nothing' };
+  }
+
+  #lengthFault(vector: Float32Array): TrawlError | undefined {
+    if (!this.#options.isUnit || isUnitVector(vector)) return undefined;
     return new TrawlError(
       'ENDPOINT_FAILED',
-      `The endpoint's model gives this text no usable vector: it has length ${lengthOfVector(vector).toFixed(3)}; the endpoint's vectors ` +
+      `The endpoint's model gives this text no usable vector: it has length ${vectorLength(vector).toFixed(3)}; the endpoint's vectors ` +
         'have length 1. Usual causes are an overflow of float16, which bfloat16 or float32 (--dtype) avoids, and an empty text.',
     );
-  }
-
-  /** The first values of a vector, normalised if the identity says so. */
-  #ownVector(vector: Float32Array): Float32Array {
-    const { dimension, normalize, fullDimension } = this.identity;
-    const own = fullDimension === undefined ? vector : vector.slice(0, dimension);
-    return normalize && Math.abs(lengthOfVector(own) - 1) > NORMALIZED ? normalizeL2(own) : own;
-  }
-
-  #wasTruncated(tokens: number | null, limit: number | null): boolean {
-    return tokens !== null && limit !== null && tokens >= limit && this.identity.endpoint!.overlong !== 'refused';
   }
 }
 

@@ -1,9 +1,9 @@
 import { TrawlError } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
 import type { EmbeddingApi } from '../identity/endpoint-record.ts';
+import { invalidConfig, type JsonObject } from '../model/json-file.ts';
 import { parseServerUrl, shownUrl } from '../model-server/server-url.ts';
 
-/** An endpoint's address. */
 export interface EndpointAddress {
   /** For messages: without query. */
   readonly shown: string;
@@ -31,9 +31,6 @@ export interface EndpointFacts {
   readonly takesInputType: boolean;
 }
 
-/** Reads a JSON page of the server; undefined if the server does not have it. */
-type ReadPage = (url: string) => Promise<unknown>;
-
 const KEY = { what: "encoder's endpoint", keyOption: '--endpoint-key-file' };
 /** In the order in which they are tried, but text-embeddings-inference is asked at `/embed` first. Infinity has `/embeddings` alone. */
 const ROUTES = [
@@ -45,17 +42,12 @@ const ROUTES = [
 export const TEI = 'text-embeddings-inference';
 const SUFFIXES = /\/(v1\/embeddings|v1|embeddings|embed)\/?$/;
 
-/**
- * Splits the addresses of `--model`, which are separated by commas. A bare address, or one that ends in `/v1`, gets the path of the
- * API.
- *
- * @throws TrawlError CONFIG_INVALID.
- */
+/** Splits the addresses of `--model` at commas. A bare address, or one that ends in `/v1`, gets the API's path. Throws CONFIG_INVALID. */
 export function parseEndpoints(text: string): readonly EndpointAddress[] {
   const addresses = text.split(',').map((part) => parseEndpoint(part.trim()));
   const twice = addresses.find(({ shown }, i) => addresses.findIndex((other) => other.shown === shown) !== i);
   if (twice === undefined) return addresses;
-  throw new TrawlError('CONFIG_INVALID', `The endpoint ${twice.shown} is named twice. Name each endpoint once.`);
+  throw invalidConfig(`The endpoint ${twice.shown} is named twice. Name each endpoint once.`);
 }
 
 function parseEndpoint(text: string): EndpointAddress {
@@ -77,42 +69,49 @@ function parseEndpoint(text: string): EndpointAddress {
  * Asks the server for its model: TEI's `/info`, `/v1/models` (Infinity: `/models`), Ollama's `/api/tags`, SGLang's `/model_info`,
  * Trawl's `/v1/indexes`.
  *
+ * @param read reads a JSON page of the server; undefined if the server does not have it.
  * @param wanted the model of `--endpoint-model`.
  * @throws TrawlError CONFIG_INVALID if the server has several models and none is named; ENDPOINT_FAILED for a server of rerankers.
  */
 export async function readFacts(
-  { at, shown }: Pick<EndpointAddress, 'at' | 'shown'>,
-  read: ReadPage,
+  { at, shown }: EndpointAddress,
+  read: (url: string) => Promise<unknown>,
   wanted: string | undefined,
 ): Promise<EndpointFacts> {
-  const info = fields(await read(at('/info')));
+  const page = async (path: string): Promise<JsonObject> => fields(await read(at(path)));
+  const list = async (path: string, name: string): Promise<JsonObject[]> => {
+    const listed = (await page(path))[name];
+    return Array.isArray(listed) ? listed.map(fields) : [];
+  };
+  const listModels = async (path: string): Promise<JsonObject[]> =>
+    (await list(path, 'data')).filter(({ id }) => typeof id === 'string');
+
+  const info = await page('/info');
   if (typeof info.model_id === 'string') return teiFacts(info, shown, wanted);
-  const own = listedModels(await read(at('/v1/models')));
-  const models = own.length > 0 ? own : listedModels(await read(at('/models')));
+  const own = await listModels('/v1/models');
+  const models = own.length > 0 ? own : await listModels('/models');
   const owner = text(models[0]?.owned_by);
   const named = namedModel(models, { wanted, owner, shown });
-  const { max_model_len: length } = named ?? {};
   const model = wanted ?? text(named?.id);
-  const facts = {
+  let revision: unknown;
+  if (owner === 'trawl') {
+    const served = (await list('/v1/indexes', 'indexes')).map((index) => fields(index.model));
+    revision = served.find(({ name }) => name === model)?.sha256;
+  } else if (owner === 'library') {
+    const tags = await list('/api/tags', 'models');
+    revision = tags.find(({ name }) => name === model || name === `${model}:latest`)?.digest;
+  } else if (owner === 'sglang') revision = (await page('/model_info')).weight_version;
+  return {
     software: owner === 'library' ? 'ollama' : owner,
     model,
-    revision: null,
-    maxTokens: positive(length),
+    revision: text(revision),
+    maxTokens: positive(named?.max_model_len),
     maxTexts: null,
-    takesInputType: false,
+    takesInputType: owner === 'trawl',
   };
-  if (owner === 'trawl') return { ...facts, takesInputType: true, revision: await trawlRevision(at, read, model) };
-  if (owner === 'library') return { ...facts, revision: await ollamaDigest(at, read, model) };
-  if (owner === 'sglang') return { ...facts, revision: text(fields(await read(at('/model_info'))).weight_version) };
-  return facts;
 }
 
-function listedModels(page: unknown): readonly Fields[] {
-  const { data } = fields(page);
-  return (Array.isArray(data) ? data : []).map(fields).filter(({ id }) => typeof id === 'string');
-}
-
-function teiFacts(info: Fields, shown: string, wanted: string | undefined): EndpointFacts {
+function teiFacts(info: JsonObject, shown: string, wanted: string | undefined): EndpointFacts {
   const types = fields(info.model_type);
   if (info.model_type !== undefined && typeof info.model_type === 'object' && !('embedding' in types)) {
     throw new TrawlError(
@@ -131,9 +130,9 @@ function teiFacts(info: Fields, shown: string, wanted: string | undefined): Endp
 }
 
 function namedModel(
-  models: readonly Fields[],
+  models: readonly JsonObject[],
   { wanted, owner, shown }: { wanted: string | undefined; owner: string | null; shown: string },
-): Fields | undefined {
+): JsonObject | undefined {
   if (wanted !== undefined) return models.find(({ id }) => id === wanted);
   // Trawl lists each model three times: by its name, and with -query and -passage.
   const [first] = models;
@@ -142,27 +141,12 @@ function namedModel(
   );
   if (bare.length <= 1) return first;
   const some = bare.slice(0, 10).map(({ id }) => id);
-  throw new TrawlError(
-    'CONFIG_INVALID',
+  throw invalidConfig(
     `The endpoint ${shown} has ${bare.length} models: ${some.join(', ')}${bare.length > 10 ? ', …' : ''}. Name one with --endpoint-model.`,
   );
 }
 
-async function ollamaDigest(at: EndpointAddress['at'], read: ReadPage, model: string | null): Promise<string | null> {
-  const page = fields(await read(at('/api/tags')));
-  const models = (Array.isArray(page.models) ? page.models : []).map(fields);
-  return text(models.find(({ name }) => name === model || name === `${model}:latest`)?.digest);
-}
-
-async function trawlRevision(at: EndpointAddress['at'], read: ReadPage, model: string | null): Promise<string | null> {
-  const page = fields(await read(at('/v1/indexes')));
-  const models = (Array.isArray(page.indexes) ? page.indexes : []).map((index) => fields(fields(index).model));
-  return text(models.find(({ name }) => name === model)?.sha256);
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-function fields(value: unknown): Fields {
+function fields(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 

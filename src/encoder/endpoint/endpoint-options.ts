@@ -1,11 +1,10 @@
 import type { EmbeddingApi } from '../identity/endpoint-record.ts';
+import type { ModelIdentity } from '../identity/model-identity.ts';
+import type { ModelOverrides } from '../model/model-overrides.ts';
 
 /** How an encoder behind HTTP is used. */
 export interface EndpointOptions {
-  /**
-   * Default: the API that the index records, else the API of the first route that the server has: `/v1/embeddings`, `/embeddings`, `/embed`;
-   * of text-embeddings-inference `/embed` first.
-   */
+  /** Default: as the index records, else the first of `/v1/embeddings`, `/embeddings`, `/embed` (TEI: `/embed`) that the server has. */
   readonly api?: EmbeddingApi;
   /** `model` of the requests. Default: the endpoint's only model. */
   readonly model?: string;
@@ -20,8 +19,8 @@ export interface EndpointOptions {
   /** Most tokens of a request, estimated with four characters per token. Default: 16,384. */
   readonly batchTokens?: number;
   /** Members added to the requests of queries and of passages, such as `{"prompt_name": "query"}`. */
-  readonly queryRequest?: Readonly<Record<string, unknown>> | undefined;
-  readonly passageRequest?: Readonly<Record<string, unknown>> | undefined;
+  readonly queryRequest?: Readonly<Record<string, unknown>>;
+  readonly passageRequest?: Readonly<Record<string, unknown>>;
   /** See `TextEncoder.separator`. Default: null. */
   readonly separator?: string;
   /** Attempts of a request that is refused with 429 or 503, or that gets no answer. Default: 5. */
@@ -34,4 +33,10 @@ export interface EndpointOptions {
   readonly checkEveryMs?: number;
   /** Whether an endpoint that has changed fails every text, or is only reported to `onWarning`. Default: `refuse`. */
   readonly onChange?: 'refuse' | 'report';
+}
+
+export interface EndpointModelOptions extends EndpointOptions {
+  readonly overrides?: ModelOverrides;
+  /** The model of an index, whose prefixes and settings the encoder takes. */
+  readonly recorded?: ModelIdentity;
 }

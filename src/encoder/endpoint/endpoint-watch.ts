@@ -1,6 +1,6 @@
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import type { Probe } from '../identity/endpoint-record.ts';
-import { areSameProbes, compareProbes, describeSimilarities } from '../identity/probe-vectors.ts';
+import { areSameProbes, compareProbes, describeSimilarities } from '../identity/same-model.ts';
 import type { Freshness } from './endpoint-client.ts';
 
 interface WatchOptions {
@@ -8,27 +8,22 @@ interface WatchOptions {
   readonly everyMs: number;
   readonly onChange: 'refuse' | 'report';
   readonly onWarning: (warning: string) => void;
-  /** The endpoints' addresses for messages. */
   readonly shown: readonly string[];
-  /** Embeds the probes on a server. */
   readonly probe: (server: number, fresh: Freshness) => Promise<readonly Probe[]>;
 }
 
 /**
- * Embeds the probes again now and then, and compares them with the first ones. A used encoder is checked at intervals, and one
- * that has changed until it is as before. An unused one, or a server whose connection was lost, is checked before its next answer
- * counts.
+ * Embeds the probes again now and then, and compares them with the first ones: at intervals while the encoder is used or has changed;
+ * otherwise, and after a lost connection to a server, before the next answer counts.
  */
 export class EndpointWatch {
   readonly #options: WatchOptions;
   readonly #expected: readonly Probe[];
   #wasUsed = false;
-  /** Of servers that have changed. */
   readonly #failures = new Map<number, TrawlError>();
   /** Servers whose next answer waits for a check, with the time since when (`performance.now()`). */
   readonly #unchecked = new Map<number, number>();
   readonly #running = new Map<number, Promise<void>>();
-  #reported = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(expected: readonly Probe[], options: WatchOptions) {
@@ -51,11 +46,7 @@ export class EndpointWatch {
     if (this.#options.everyMs > 0) this.#unchecked.set(server, performance.now());
   }
 
-  /**
-   * Whether an answer of this server may be used: waits for its check, if one is due.
-   *
-   * @throws TrawlError MODEL_MISMATCH; ENDPOINT_FAILED if it could not be checked.
-   */
+  /** Waits for the check of a server if one is due. Throws MODEL_MISMATCH, or ENDPOINT_FAILED if it could not be checked. */
   async trusted(server: number): Promise<void> {
     const since = this.#unchecked.get(server);
     if (since !== undefined) {
@@ -71,11 +62,7 @@ export class EndpointWatch {
     if (this.failure !== undefined) throw this.failure;
   }
 
-  /**
-   * Checks every server now.
-   *
-   * @throws TrawlError MODEL_MISMATCH; ENDPOINT_FAILED if one could not be checked; CANCELLED.
-   */
+  /** Checks every server now. Throws MODEL_MISMATCH, ENDPOINT_FAILED if one could not be checked, or CANCELLED. */
   async check(signal?: AbortSignal): Promise<void> {
     await this.#compareAll({ since: performance.now(), signal }).catch((error: unknown) => {
       throw this.failure ?? error;
@@ -131,17 +118,12 @@ export class EndpointWatch {
     const error = changedEndpoint(shown[server]!, this.#expected, await probe(server, fresh));
     // Unless it may have been started again meanwhile.
     if ((this.#unchecked.get(server) ?? 0) <= begun) this.#unchecked.delete(server);
-    if (error !== undefined) {
-      if (!this.#reported) onWarning(error.message);
-      this.#reported = true;
-      this.#failures.set(server, error);
-      return;
-    }
-    this.#failures.delete(server);
-    if (this.#reported && this.#failures.size === 0) {
-      onWarning(`The endpoint ${shown.join(', ')} gives the vectors of before again.`);
-      this.#reported = false;
-    }
+    const hadChanged = this.#failures.size > 0;
+    if (error === undefined) this.#failures.delete(server);
+    else this.#failures.set(server, error);
+    const hasChanged = this.#failures.size > 0;
+    if (error !== undefined && !hadChanged) onWarning(error.message);
+    if (hadChanged && !hasChanged) onWarning(`The endpoint ${shown.join(', ')} gives the vectors of before again.`);
   }
 }
 

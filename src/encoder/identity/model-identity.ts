@@ -12,10 +12,7 @@ export type Pooling = (typeof POOLINGS)[number];
 export const PRECISIONS = ['float32', 'float16', 'bfloat16', 'int8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
-/**
- * Which of question, history (an agent's earlier queries, oldest first) and query are embedded, in this order and with the model's
- * separator between them.
- */
+/** What is embedded, with the model's separator in between; history: an agent's earlier queries, oldest first. */
 export const QUERY_TEMPLATES = ['query', 'question-query', 'history-query', 'question-history-query'] as const;
 export type QueryTemplate = (typeof QUERY_TEMPLATES)[number];
 
@@ -26,16 +23,10 @@ export type BeforeTruncation = (typeof BEFORE_TRUNCATION)[number];
 /** The template of an index that names none: Agentic-R's form. */
 export const DEFAULT_QUERY_TEMPLATE: QueryTemplate = 'question-query';
 
-/**
- * Everything that determines the vector of a text. An index records it, and a server refuses an index whose model differs
- * from its encoder.
- */
+/** Everything that determines the vector of a text. A server refuses an index whose recorded model differs from its encoder. */
 export interface ModelIdentity {
   readonly name: string;
-  /**
-   * SHA-256 of the checksums of graph, external data and tokenizer: folders with equal content have equal values. For an endpoint,
-   * of its record.
-   */
+  /** SHA-256 of the checksums of graph, external data and tokenizer; for an endpoint, of its record. */
   readonly sha256: string;
   readonly architecture: string;
   readonly dimension: number;

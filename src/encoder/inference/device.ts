@@ -1,5 +1,5 @@
-import { TrawlError } from '../../base/errors.ts';
 import type { FolderModelIdentity } from '../identity/model-identity.ts';
+import { invalidConfig } from '../model/json-file.ts';
 
 /** Where a model runs: null for the CPU, else the numbers of the CUDA devices, each at most once. */
 export type CudaDevices = readonly number[] | null;
@@ -12,8 +12,7 @@ export function parseDevice(text: string): CudaDevices {
     return match === null ? Number.NaN : Number(match[1] ?? 0);
   });
   if (numbers.every(Number.isInteger) && new Set(numbers).size === numbers.length) return numbers;
-  throw new TrawlError(
-    'CONFIG_INVALID',
+  throw invalidConfig(
     `device is ${JSON.stringify(text)}; expected cpu, cuda, or CUDA devices such as cuda:0 or cuda:0,cuda:1, each once.`,
   );
 }

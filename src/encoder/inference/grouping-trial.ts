@@ -1,16 +1,8 @@
+import type { TextTokenizer } from '../tokenizer/tokenizer.ts';
 import type { TokenizedText } from '../tokenizer/truncation.ts';
 import { GROUP_TOKENS } from './length-groups.ts';
 
-/** The part of `TextTokenizer` that the trial uses. */
-interface TrialTokenizer {
-  contentIds(text: string, atMost: number): number[];
-  frame(contentIds: readonly number[]): number[];
-}
-
-/**
- * Token counts of the trial's texts: short and long, odd and even, so that the rows of a group end at different positions in the
- * matrix kernel's tiles.
- */
+/** Token counts of the trial's texts, so that the rows of a group end at different positions in the matrix kernel's tiles. */
 const LENGTHS = [4, 7, 13, 31];
 const WORDS =
   'a river in the north of 7 old towns, which is where he was born; "water" and light: two or more of them were seen by ' +
@@ -24,7 +16,7 @@ const MIN_DISTINCT_TOKENS = 12;
  * activation does). onnxruntime guarantees neither, so the trial runs this graph on this machine. Returns false if a run fails.
  */
 export async function canGroupTexts(
-  tokenizer: TrialTokenizer,
+  tokenizer: Pick<TextTokenizer, 'contentIds' | 'frame'>,
   run: (texts: readonly TokenizedText[]) => Promise<readonly Float32Array[]>,
 ): Promise<boolean> {
   const ids = [...new Set(tokenizer.contentIds(WORDS, 200))];

@@ -8,10 +8,7 @@ export const MIN_GROUPED_TOKENS = 2;
 /** Padded lengths are multiples of this: few shapes, for which a GPU plans its memory once, and whole tiles of its matrix units. */
 const LENGTH_STEP = 8;
 
-/**
- * Groups texts of equal length, which run together unpadded, up to 128 tokens per group. Texts of fewer than 2 or more than 48
- * tokens run alone. Returns indexes into `lengths`.
- */
+/** Groups texts of equal length, which run together unpadded, by the limits above. Returns indexes into `lengths`. */
 export function groupByLength(lengths: readonly number[]): number[][] {
   const groups: number[][] = [];
   const open = new Map<number, number[]>();
@@ -31,9 +28,9 @@ export function groupByLength(lengths: readonly number[]): number[][] {
 /** A batch that is not full has some eighths of the rows of a full one, or a power of two, so that a GPU gets few shapes. */
 const ROW_STEPS = 8;
 
-/** A padded batch: indexes of its texts, their padded length, and its rows, of which those after the texts are padding. */
-interface PaddedBatch {
-  readonly indexes: number[];
+/** Texts that run together, by their indexes, the length they are padded to, and the batch's rows; those after the texts are padding. */
+export interface TextBatch {
+  readonly indexes: readonly number[];
   readonly length: number;
   readonly rows: number;
 }
@@ -43,10 +40,10 @@ interface PaddedBatch {
  * length, longest first, so that a batch has little padding and the largest allocation comes first. Returns indexes into
  * `lengths`, without texts that have no tokens.
  */
-export function packByLength(lengths: readonly number[], budget: number): PaddedBatch[] {
+export function packByLength(lengths: readonly number[], budget: number): TextBatch[] {
   const order = lengths.map((_, index) => index).filter((index) => lengths[index]! > 0);
   order.sort((a, b) => lengths[b]! - lengths[a]! || a - b);
-  const batches: PaddedBatch[] = [];
+  const batches: TextBatch[] = [];
   for (let next = 0; next < order.length; ) {
     const length = Math.ceil(lengths[order[next]!]! / LENGTH_STEP) * LENGTH_STEP;
     const most = Math.max(1, Math.floor(budget / length));

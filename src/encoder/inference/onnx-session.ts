@@ -3,10 +3,10 @@ import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../base/errors.ts';
 import { widenFloat16 } from '../../base/system/float16.ts';
 import type { Pooling } from '../identity/model-identity.ts';
+import { invalidModel } from '../model/json-file.ts';
 import { readOnnxFacts } from '../model/onnx-facts.ts';
 import { cudaFacts, cudaFull, cudaUnavailable } from './cuda-libraries.ts';
-import { checkTokenOutput, chooseOutput } from './graph-outputs.ts';
-import { integerProductSettings } from './integer-products.ts';
+import { integerProductSettings } from './int8-runner.ts';
 import { onnxruntime } from './onnxruntime.ts';
 import {
   canBeGivenAsBytes,
@@ -16,8 +16,7 @@ import {
   poolsTokens,
   withPooledOutput,
 } from './pooled-graph.ts';
-import { isOutOfMemory, runFailure } from './run-failure.ts';
-import type { TokenBatch } from './token-batch.ts';
+import { isOutOfMemory, runFailure, type TokenBatch } from './token-batch.ts';
 
 /** The value of each input that an encoder may have, at a position in a row of a batch. */
 const INPUT_VALUES: Readonly<Record<string, (batch: TokenBatch, row: number, position: number) => number>> = {
@@ -30,27 +29,30 @@ const INPUT_VALUES: Readonly<Record<string, (batch: TokenBatch, row: number, pos
 /** Keys and values of earlier tokens, which exported decoders take: [batch, heads, earlier tokens, size of a head]. */
 const PAST_INPUT = /^past_key_values\.\d+\.(key|value)$/;
 
+/** Names that exporters give to outputs, by use, the most common first. */
+const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
+const OUTPUTS: Readonly<Record<Pooling | 'score', readonly string[]>> = {
+  mean: TOKEN_OUTPUTS,
+  cls: TOKEN_OUTPUTS,
+  last: TOKEN_OUTPUTS,
+  pooler: ['pooler_output'],
+  none: ['sentence_embedding'],
+  score: ['logits'],
+};
+
 interface GraphInput {
   readonly name: string;
-  /** The tensor that a batch gives. */
   readonly tensor: (batch: TokenBatch) => Tensor;
 }
 
 export interface OnnxSessionOptions {
-  /** What the output is used for; decides which output is read if `outputName` is null. */
+  /** What the output is used for; decides which output is read if none is named. */
   readonly use: Pooling | 'score';
-  readonly outputName: string | null;
-  /** CUDA device number; null for the CPU. */
+  readonly outputName?: string;
   readonly cudaDevice: number | null;
-  /**
-   * Whether to use the weights directly from the mapped external data files, which all sessions of the machine share. If false,
-   * each session copies them into the layout that multiplies fastest.
-   */
+  /** Whether to use the weights from mapped external data files, which all sessions share; if not, each session copies them repacked. */
   readonly shareWeights: boolean;
-  /**
-   * Whether the graph also pools the vectors of the tokens, in float32, if `use` is a pooling of tokens. For padded batches on a GPU:
-   * a text's vector then does not leave the device token by token.
-   */
+  /** Whether the graph also pools the tokens' vectors, in float32, so that they do not leave the GPU. For padded batches. */
   readonly poolsInGraph: boolean;
 }
 
@@ -60,7 +62,17 @@ export interface GraphOutput {
   readonly dims: readonly number[];
 }
 
-/** Version of onnxruntime and the execution providers that are bundled with it; others need additional libraries. Throws ENCODER_MISSING. */
+/** What runs the batches of a model. `run` blocks its thread, and ending the thread during a run aborts the process. */
+export interface Session {
+  /** Whether the output has one row per text, because the session added the pooling to the graph. */
+  readonly isPooled: boolean;
+  /** Runs a batch of at least one row and one token. The engine divides it among `threads` threads (default 1). Throws ENCODER_FAILED. */
+  run(batch: TokenBatch, threads?: number): Promise<GraphOutput>;
+  /** Must not be called during a run. */
+  close(): Promise<void>;
+}
+
+/** Version of onnxruntime and the execution providers that are bundled with it. Throws ENCODER_MISSING. */
 export function onnxruntimeFacts(): { readonly version: string; readonly providers: readonly string[] } {
   const { env, listSupportedBackends } = onnxruntime();
   const providers = listSupportedBackends()
@@ -69,106 +81,84 @@ export function onnxruntimeFacts(): { readonly version: string; readonly provide
   return { version: env.versions.node ?? 'unknown', providers };
 }
 
-/**
- * A graph on one CPU thread or one CUDA device. `run` returns a promise but blocks its
- * thread, so sessions live in worker threads. Ending the thread during a run aborts the process.
- */
-export class OnnxSession {
-  /** Whether the output has one row per text, because the session added the pooling to the graph. */
-  readonly isPooled: boolean;
-  readonly #session: InferenceSession;
-  readonly #inputs: readonly GraphInput[];
-  readonly #outputName: string;
-
-  private constructor(session: InferenceSession, path: string, options: OnnxSessionOptions) {
-    const { use, outputName } = options;
-    this.#session = session;
-    this.#inputs = session.inputMetadata.map((input) => checkInput(input, path, use));
-    this.isPooled = session.outputNames.includes(POOLED_OUTPUT);
-    this.#outputName = this.isPooled ? POOLED_OUTPUT : chooseOutput(session.outputNames, path, use, outputName);
+/** Opens a graph. Throws MODEL_INVALID if it is not an encoder's, DEVICE_UNAVAILABLE if CUDA cannot be used, ENCODER_MISSING. */
+export async function openOnnxSession(path: string, options: OnnxSessionOptions): Promise<Session> {
+  const { cudaDevice, shareWeights, use, outputName, poolsInGraph } = options;
+  if (cudaDevice !== null) {
+    // Checked first because onnxruntime would print a long report of missing libraries on stderr.
+    const { installed, reason } = cudaFacts();
+    if (!installed) throw cudaUnavailable(cudaDevice, reason);
   }
-
-  /** Throws MODEL_INVALID if the graph is not an encoder's, DEVICE_UNAVAILABLE if CUDA cannot be used, ENCODER_MISSING. */
-  static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
-    const { cudaDevice, shareWeights, use, outputName, poolsInGraph } = options;
-    if (cudaDevice !== null) {
-      // Checked first because onnxruntime would print a long report of missing libraries on stderr.
-      const { installed, reason } = cudaFacts();
-      if (!installed) throw cudaUnavailable(cudaDevice, reason);
+  const runtime = onnxruntime();
+  const facts = poolsInGraph && poolsTokens(use) ? await readOnnxFacts(path) : undefined;
+  const givesBytes = facts !== undefined && (await canBeGivenAsBytes(path, facts.externalData));
+  const tokenOutput = givesBytes ? chooseOutput(facts.outputs, path, use, outputName) : undefined;
+  const session: Record<string, string> = { ...integerProductSettings() };
+  if (shareWeights) session.disable_prepacking = '1';
+  // A graph that is given by its bytes has no folder.
+  if (givesBytes) session.model_external_initializers_file_folder_path = dirname(path);
+  const settings: InferenceSession.SessionOptions = {
+    // Throws if the CUDA library cannot be loaded. onnxruntime still runs shape operators on the CPU.
+    executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
+    executionMode: 'sequential',
+    graphOptimizationLevel: 'all',
+    intraOpNumThreads: 1,
+    interOpNumThreads: 1,
+    // Errors only: warnings are about the export of the graph.
+    logSeverityLevel: 3,
+    extra: { session },
+  };
+  let opened: InferenceSession;
+  try {
+    opened =
+      tokenOutput === undefined
+        ? await runtime.InferenceSession.create(path, settings)
+        : await runtime.InferenceSession.create(await withPooledOutput(path, tokenOutput), settings);
+  } catch (error) {
+    const { message } = error as Error;
+    if (cudaDevice !== null && isOutOfMemory(message)) throw cudaFull(cudaDevice, message.trim(), error);
+    if (cudaDevice !== null && /cuda|cudnn|cublas|backend|provider|shared library/i.test(message)) {
+      throw cudaUnavailable(cudaDevice, message.trim(), error);
     }
-    const runtime = onnxruntime();
-    const facts = poolsInGraph && poolsTokens(use) ? await readOnnxFacts(path) : undefined;
-    const tokenOutput =
-      facts !== undefined && (await canBeGivenAsBytes(path, facts.externalData))
-        ? chooseOutput(facts.outputs, path, use, outputName)
-        : undefined;
-    let session: InferenceSession;
-    try {
-      const settings = {
-        // Throws if the CUDA library cannot be loaded. onnxruntime still runs shape operators on the CPU.
-        executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
-        executionMode: 'sequential',
-        graphOptimizationLevel: 'all',
-        intraOpNumThreads: 1,
-        interOpNumThreads: 1,
-        // Errors only: warnings are about the export of the graph.
-        logSeverityLevel: 3,
-        extra: {
-          session: {
-            ...integerProductSettings(),
-            ...(shareWeights ? { disable_prepacking: '1' } : {}),
-            // A graph that is given by its bytes has no folder.
-            ...(tokenOutput === undefined ? {} : { model_external_initializers_file_folder_path: dirname(path) }),
-          },
-        },
-      } as const satisfies InferenceSession.SessionOptions;
-      session =
-        tokenOutput === undefined
-          ? await runtime.InferenceSession.create(path, settings)
-          : await runtime.InferenceSession.create(await withPooledOutput(path, tokenOutput), settings);
-    } catch (error) {
-      const { message } = error as Error;
-      if (cudaDevice !== null && isOutOfMemory(message)) throw cudaFull(cudaDevice, message.trim(), error);
-      if (cudaDevice !== null && /cuda|cudnn|cublas|backend|provider|shared library/i.test(message)) {
-        throw cudaUnavailable(cudaDevice, message.trim(), error);
-      }
-      throw new TrawlError('MODEL_INVALID', `onnxruntime cannot load ${path}: ${message}`, { cause: error });
-    }
-    try {
-      if (tokenOutput !== undefined) checkTokenOutput(session.outputMetadata, tokenOutput, path);
-      return new OnnxSession(session, path, options);
-    } catch (error) {
-      await session.release();
-      throw error;
-    }
+    throw invalidModel(`onnxruntime cannot load ${path}: ${message}`, { cause: error });
   }
-
-  /**
-   * Runs a batch of at least one row and one token, on one thread whatever `NativeSession` would be given. Throws ENCODER_FAILED.
-   */
-  async run(batch: TokenBatch, _threads?: number): Promise<GraphOutput> {
-    const feeds: Record<string, Tensor> = {};
-    for (const { name, tensor } of this.#inputs) feeds[name] = tensor(batch);
-    let output: Tensor | undefined;
-    try {
-      output = (await this.#session.run(feeds, [this.#outputName]))[this.#outputName];
-    } catch (error) {
-      throw runFailure(error, batch);
-    }
-    const data = output?.data;
-    if (data instanceof Float32Array) return { data, dims: output!.dims };
-    if (output?.type === 'float16') return { data: fromFloat16(output.data), dims: output.dims };
-    throw new TrawlError(
-      'ENCODER_FAILED',
-      `The graph's output ${this.#outputName} is ${output?.type ?? 'missing'}; expected float32 or float16. Export the model to ONNX ` +
-        'again with such an output, or import its checkpoint.',
-    );
+  try {
+    if (tokenOutput !== undefined) checkTokenOutput(opened.outputMetadata, tokenOutput, path);
+    const inputs = opened.inputMetadata.map((input) => checkInput(input, path, use));
+    const isPooled = opened.outputNames.includes(POOLED_OUTPUT);
+    const output = isPooled ? POOLED_OUTPUT : chooseOutput(opened.outputNames, path, use, outputName);
+    return {
+      isPooled,
+      run: (batch) => runGraph(opened, inputs, output, batch),
+      close: () => opened.release(),
+    };
+  } catch (error) {
+    await opened.release();
+    throw error;
   }
+}
 
-  /** Must not be called during a run. */
-  async close(): Promise<void> {
-    await this.#session.release();
+async function runGraph(
+  session: InferenceSession,
+  inputs: readonly GraphInput[],
+  outputName: string,
+  batch: TokenBatch,
+): Promise<GraphOutput> {
+  const feeds = Object.fromEntries(inputs.map(({ name, tensor }) => [name, tensor(batch)]));
+  let output: Tensor | undefined;
+  try {
+    output = (await session.run(feeds, [outputName]))[outputName];
+  } catch (error) {
+    throw runFailure(error, batch);
   }
+  const data = output?.data;
+  if (data instanceof Float32Array) return { data, dims: output!.dims };
+  if (output?.type === 'float16') return { data: fromFloat16(output.data), dims: output.dims };
+  throw new TrawlError(
+    'ENCODER_FAILED',
+    `The graph's output ${outputName} is ${output?.type ?? 'missing'}; expected float32 or float16. Export the model to ONNX ` +
+      'again with such an output, or import its checkpoint.',
+  );
 }
 
 function inputTensor(
@@ -201,10 +191,10 @@ function fromFloat16(values: Tensor['data']): Float32Array {
 function checkInput(input: InferenceSession.ValueMetadata, path: string, use: Pooling | 'score'): GraphInput {
   const { name } = input;
   if (name === POOLING_WEIGHTS && poolsTokens(use)) {
+    const { Tensor } = onnxruntime();
     return {
       name,
-      tensor: (batch) =>
-        new (onnxruntime().Tensor)('float32', poolingWeights(batch, use), [batch.rows, 1, batch.length]),
+      tensor: (batch) => new Tensor('float32', poolingWeights(batch, use), [batch.rows, 1, batch.length]),
     };
   }
   const type = input.isTensor ? input.type : 'no tensor';
@@ -217,10 +207,42 @@ function checkInput(input: InferenceSession.ValueMetadata, path: string, use: Po
     const data = type === 'float32' ? new Float32Array(0) : new Uint16Array(0);
     return { name, tensor: ({ rows }) => new (onnxruntime().Tensor)(type, data, [rows, heads, 0, size]) };
   }
-  throw new TrawlError(
-    'MODEL_INVALID',
+  throw invalidModel(
     `${path} has an input ${name} (${type}). Expected only ${Object.keys(INPUT_VALUES).join(', ')} as int64 or ` +
       'int32, and past_key_values of a decoder as float32 or float16 with fixed heads. The graph is not an encoder; it may be an ' +
       'encoder-decoder.',
+  );
+}
+
+/** The output that is read: `outputName`, or the one that `use` needs. @throws TrawlError MODEL_INVALID if the graph lacks it. */
+function chooseOutput(
+  outputs: readonly string[],
+  path: string,
+  use: Pooling | 'score',
+  outputName: string | undefined,
+): string {
+  const wanted = outputName === undefined ? OUTPUTS[use] : [outputName];
+  const found = wanted.find((name) => outputs.includes(name));
+  if (found !== undefined) return found;
+  const lack = `${path} has no output ${wanted.join(' or ')}, which`;
+  const has = `needs; it has ${outputs.join(', ')}.`;
+  if (use === 'score') throw invalidModel(`${lack} a cross-encoder ${has}`);
+  const hint = outputs.includes('sentence_embedding')
+    ? 'Its sentence_embedding is already pooled: use pooling "none".'
+    : 'Choose a pooling that one of these outputs supports, or name the output in trawl-model.json (graph.output).';
+  throw invalidModel(`${lack} pooling "${use}" ${has} ${hint}`);
+}
+
+/**
+ * Refuses an output that has not one vector of each token: the pooling that a session adds to the graph would take the vectors of other
+ * texts without an error. An unknown shape passes. Throws MODEL_INVALID.
+ */
+function checkTokenOutput(outputs: readonly InferenceSession.ValueMetadata[], tokenOutput: string, path: string): void {
+  const output = outputs.find(({ name }) => name === tokenOutput);
+  const shape = output?.isTensor === true ? output.shape : [];
+  if (shape.length === 0 || shape.length === 3) return;
+  throw invalidModel(
+    `${path} has the output ${tokenOutput} of the shape ${shape.join(' × ')}; expected a vector of each token: texts × tokens × ` +
+      'dimension. If it is already pooled, use pooling "none", else name another output in trawl-model.json (graph.output).',
   );
 }

@@ -1,17 +1,12 @@
 import { createRequire } from 'node:module';
 import { TrawlError } from '../../base/errors.ts';
-import { disableTelemetry } from '../../base/options/onnxruntime-telemetry.ts';
+import { disableTelemetry } from '../../base/options/environment.ts';
 
 type Onnxruntime = typeof import('onnxruntime-node');
 
 const require = createRequire(import.meta.url);
 
-/**
- * onnxruntime, whose binary is loaded by the first call: it has none for musl and for macOS on x64, where everything that embeds no
- * text works without it.
- *
- * @throws TrawlError ENCODER_MISSING
- */
+/** onnxruntime, loaded by the first call: where it has no binary, all but embedding works without it. Throws ENCODER_MISSING. */
 export function onnxruntime(): Onnxruntime {
   disableTelemetry();
   try {
@@ -28,7 +23,6 @@ export function onnxruntime(): Onnxruntime {
   }
 }
 
-/** Why onnxruntime cannot be loaded; undefined if it can. */
 export function onnxruntimeProblem(): string | undefined {
   try {
     onnxruntime();

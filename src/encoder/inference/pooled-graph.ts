@@ -1,24 +1,27 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import type { Pooling } from '../identity/model-identity.ts';
-import { nodeMessage, ONNX_TYPES, type OnnxNode, tensorHead, valueMessage } from '../model/onnx-messages.ts';
-import { ProtobufWriter } from '../model/protobuf-writer.ts';
+import {
+  GRAPH,
+  MODEL,
+  nodeMessage,
+  ONNX_TYPES,
+  type OnnxNode,
+  ProtobufWriter,
+  tensorHead,
+  valueMessage,
+} from '../model/onnx-messages.ts';
 import type { TokenBatch } from './token-batch.ts';
 
-/** Names in the graph; no exporter uses them. */
 export const POOLING_WEIGHTS = 'trawl_pooling_weights';
 export const POOLED_OUTPUT = 'trawl_pooled';
 const ZERO = 'trawl_zero';
 
-/** Fields of onnx.proto: of a model, and of a graph. */
-const MODEL = { graph: 7 };
-const GRAPH = { node: 1, initializer: 5, input: 11, output: 12 };
 const TENSOR_BYTES = 9;
 
 /**
- * A graph's bytes with an output more: the vectors of the tokens times the input `POOLING_WEIGHTS`, float32 [batch, 1, tokens], as
- * float32 [batch, 1, dimension]. A GPU then returns one vector per text instead of one per token, a hundredth of the bytes. Tokens of
- * weight 0 do not count, even if they are NaN or infinite.
+ * A graph's bytes with one more output: the tokens' vectors times the input `POOLING_WEIGHTS`, float32 [batch, 1, tokens], as float32
+ * [batch, 1, dimension]. A GPU then returns a hundredth of the bytes. Tokens of weight 0 do not count, even if they are NaN or infinite.
  *
  * The new nodes are a second message behind the first: a decoder of protocol buffers joins the two
  * (https://protobuf.dev/programming-guides/encoding/#last-one-wins).
@@ -36,12 +39,12 @@ export async function withPooledOutput(path: string, tokenOutput: string): Promi
       GRAPH.initializer,
       tensorHead({ name: ZERO, type: 'float32', shape: [] }).bytes(TENSOR_BYTES, new Uint8Array(4)),
     )
-    .message(GRAPH.input, floats(POOLING_WEIGHTS, 'trawl_length'))
-    .message(GRAPH.output, floats(POOLED_OUTPUT, 'trawl_dimension'));
+    .message(GRAPH.input, floatsValue(POOLING_WEIGHTS, 'trawl_length'))
+    .message(GRAPH.output, floatsValue(POOLED_OUTPUT, 'trawl_dimension'));
   return Buffer.concat([await readFile(path), ...new ProtobufWriter().message(MODEL.graph, graph).parts]);
 }
 
-function floats(name: string, columns: string): ProtobufWriter {
+function floatsValue(name: string, columns: string): ProtobufWriter {
   return valueMessage({ name, type: 'float32', shape: ['trawl_batch', 1, columns] });
 }
 

@@ -2,29 +2,21 @@ import { TrawlError } from '../../base/errors.ts';
 import type { BeforeTruncation, Pooling } from '../identity/model-identity.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 
-/** A graph's output for one text, row-major, `tokens` × `dimension`; one row if the graph pools. */
-interface TokenVectors {
-  readonly data: Float32Array;
-  readonly tokens: number;
-  readonly dimension: number;
-}
-
 /** Number of values that a model returns for one input: the dimension, or a cross-encoder's labels. */
-export function valuesPerInput(model: Pick<ModelFolder, 'kind' | 'labels' | 'identity'>): number {
-  return model.kind === 'cross-encoder' ? (model.labels ?? 1) : model.identity.dimension;
+export function valuesPerInput({ kind, labels = 1, identity }: ModelFolder): number {
+  return kind === 'cross-encoder' ? labels : identity.dimension;
 }
 
 /**
  * Pools the vectors of a text's tokens, without padding, into one vector. Sums run in float64 in token order and are rounded to
  * float32 once. `pooler` and `none` expect one row. Throws ENCODER_FAILED for a wrong shape.
+ *
+ * @param data a graph's output for one text, row-major, `tokens` × dimension; one row if the graph pools.
  */
-export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
-  const { data, tokens, dimension } = vectors;
-  if (tokens < 1 || data.length !== tokens * dimension) {
-    throw new TrawlError(
-      'ENCODER_FAILED',
-      `The model returned ${data.length} values; expected ${tokens} × ${dimension}.`,
-    );
+export function pool(data: Float32Array, tokens: number, pooling: Pooling): Float32Array {
+  const dimension = data.length / tokens;
+  if (!Number.isInteger(dimension)) {
+    throw new TrawlError('ENCODER_FAILED', `The model returned ${data.length} values for ${tokens} tokens.`);
   }
   switch (pooling) {
     case 'mean':
@@ -35,16 +27,12 @@ export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
       return data.slice((tokens - 1) * dimension);
     case 'pooler':
     case 'none':
-      if (tokens !== 1) {
-        throw new TrawlError(
-          'ENCODER_FAILED',
-          `Pooling "${pooling}" expects one vector per text, but the model returned ${tokens}. Import the model again with the ` +
-            'pooling that it was trained with: trawl model add SOURCE --pooling mean, cls or last.',
-        );
-      }
-      return data.slice(0, dimension);
-    default:
-      throw new TrawlError('MODEL_INVALID', `Unknown pooling "${pooling satisfies never}".`);
+      if (tokens === 1) return data.slice();
+      throw new TrawlError(
+        'ENCODER_FAILED',
+        `Pooling "${pooling}" expects one vector per text, but the model returned ${tokens}. Import the model again with the ` +
+          'pooling that it was trained with: trawl model add SOURCE --pooling mean, cls or last.',
+      );
   }
 }
 

@@ -1,9 +1,8 @@
-import { cancelled } from '../../base/abort.ts';
+import { cancelled, throwIfCancelled } from '../../base/abort.ts';
 import { backoffMs } from '../../base/net/retries.ts';
 
 interface Server {
   running: number;
-  /** Failures in a row. */
   failures: number;
   /** `performance.now()` until which it gets no request. */
   restsUntil: number;
@@ -14,18 +13,12 @@ interface Waiting {
   readonly start: (server: number) => void;
 }
 
-/** A request's right to run on a server. */
-interface ServerSlot {
-  readonly server: number;
-  /** @param waitMs the pause that the server asked for. */
-  release(result: 'answered' | 'failed', waitMs?: number): void;
-}
-
-interface ServerLimits {
-  /** Running requests of one server. */
+export interface ServerLimits {
+  /** Requests at the same time, for each server. */
   readonly concurrency: number;
-  /** Pause after the first failure, in milliseconds; it doubles with each failure in a row. */
+  /** Pause before the first retry, in milliseconds; it doubles with each failure in a row. */
   readonly firstWaitMs: number;
+  /** Longest pause, also if the server asks for a longer one. */
   readonly maxWaitMs: number;
 }
 
@@ -41,14 +34,10 @@ export class ServerChoice {
     this.#limits = limits;
   }
 
-  /**
-   * Waits for a server, or for `only` this one.
-   *
-   * @throws TrawlError CANCELLED.
-   */
-  async acquire(only: number | undefined, signal: AbortSignal): Promise<ServerSlot> {
-    if (signal.aborted) throw cancelled();
-    const server = await new Promise<number>((resolve, reject) => {
+  /** Waits for a server, or for `only` this one; returns its number, which `release` gets once. Throws CANCELLED. */
+  async acquire(only: number | undefined, signal: AbortSignal): Promise<number> {
+    throwIfCancelled(signal);
+    return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         server: only,
         start(chosen) {
@@ -66,25 +55,18 @@ export class ServerChoice {
       this.#waiting.push(waiting);
       this.#startNext();
     });
-    let isReleased = false;
-    return {
-      server,
-      release: (result, waitMs) => {
-        if (isReleased) return;
-        isReleased = true;
-        this.#released(this.#servers[server]!, result, waitMs);
-      },
-    };
   }
 
-  #released(server: Server, result: 'answered' | 'failed', asked: number | undefined): void {
+  /** @param askedMs the pause that the server asked for. */
+  release(number: number, result: 'answered' | 'failed', askedMs?: number): void {
     const now = performance.now();
+    const server = this.#servers[number]!;
     server.running--;
     if (result === 'answered') server.failures = 0;
     else {
       // Requests that failed together count once.
       if (now >= server.restsUntil) server.failures++;
-      const waitMs = Math.min(this.#limits.maxWaitMs, asked ?? backoffMs(server.failures, this.#limits));
+      const waitMs = Math.min(this.#limits.maxWaitMs, askedMs ?? backoffMs(server.failures, this.#limits));
       server.restsUntil = Math.max(server.restsUntil, now + waitMs);
     }
     this.#startNext();

@@ -1,18 +1,8 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** A repository in the cache of Python's huggingface_hub. */
-interface CachedRepository {
-  /** organisation/name, or a name alone. */
-  readonly id: string;
-  readonly revision: string;
-}
-
-/**
- * The repository of a folder of that cache, `models--ORGANISATION--NAME/snapshots/COMMIT`, whose own name says nothing about the model;
- * null for any other folder.
- */
-export function cachedRepository(folder: string): CachedRepository | null {
+/** The repository of a folder `models--ORGANISATION--NAME/snapshots/COMMIT` of Python's huggingface_hub; null for any other folder. */
+export function cachedRepository(folder: string): { readonly id: string; readonly revision: string } | null {
   const snapshots = dirname(folder);
   const repository = /^models--(.+)$/.exec(basename(dirname(snapshots)));
   if (repository === null || basename(snapshots) !== 'snapshots') return null;

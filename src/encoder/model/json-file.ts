@@ -1,21 +1,26 @@
 import { readFile } from 'node:fs/promises';
+import { isAbsolute, normalize, sep } from 'node:path';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
 
-/** A parsed JSON object with unchecked fields. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/**
- * Reads a JSON object from a file of a model folder; null if the file does not exist. A byte order mark is allowed. Throws
- * MODEL_INVALID with the path if the file is unreadable or malformed.
- */
+type ErrorOptions = ConstructorParameters<typeof TrawlError>[2];
+
+export function invalidModel(message: string, options?: ErrorOptions): TrawlError {
+  return new TrawlError('MODEL_INVALID', message, options);
+}
+
+export function invalidConfig(message: string, options?: ErrorOptions): TrawlError {
+  return new TrawlError('CONFIG_INVALID', message, options);
+}
+
+/** The JSON object in a file of a model folder; null without the file. Throws MODEL_INVALID if it is unreadable or malformed. */
 export async function readJsonFileIfPresent(path: string): Promise<JsonObject | null> {
   const value = await readJsonIfPresent(path);
   if (value === undefined) return null;
-  if (!isObject(value)) {
-    throw new TrawlError('MODEL_INVALID', `${path} is not a JSON object.`);
-  }
-  return value as JsonObject;
+  if (!isObject(value)) throw invalidModel(`${path} is not a JSON object.`);
+  return value;
 }
 
 /** As `readJsonFileIfPresent`, for any JSON value; undefined if the file does not exist. */
@@ -25,18 +30,29 @@ export async function readJsonIfPresent(path: string): Promise<unknown> {
     text = await readFile(path, 'utf8');
   } catch (error) {
     if (isNodeError(error) && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined;
-    throw new TrawlError('MODEL_INVALID', `${path} cannot be read: ${(error as Error).message}.`, { cause: error });
+    throw invalidModel(`${path} cannot be read: ${(error as Error).message}.`, { cause: error });
   }
   if (isLfsPointer(text)) throw lfsPointer(path);
   try {
+    // Without a byte order mark.
     return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown;
   } catch (error) {
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${path} is not valid JSON: ${(error as Error).message}. Fetch the model again.`,
-      { cause: error },
-    );
+    throw invalidModel(`${path} is not valid JSON: ${(error as Error).message}. Fetch the model again.`, {
+      cause: error,
+    });
   }
+}
+
+/** As `readJsonFileIfPresent`, for a required file. Throws MODEL_INVALID if it does not exist. */
+export async function readJsonFile(path: string): Promise<JsonObject> {
+  const value = await readJsonFileIfPresent(path);
+  if (value === null) throw invalidModel(`${path} is missing. The model folder is incomplete: fetch it again.`);
+  return value;
+}
+
+/** Whether a path in a model's file leads out of the model's folder. */
+export function leadsOutside(path: string): boolean {
+  return isAbsolute(path) || normalize(path).split(sep)[0] === '..';
 }
 
 /** Whether a file has only the address of its content, as after `git clone` without Git LFS. */
@@ -45,17 +61,7 @@ export function isLfsPointer(text: string): boolean {
 }
 
 export function lfsPointer(path: string): TrawlError {
-  return new TrawlError(
-    'MODEL_INVALID',
+  return invalidModel(
     `${path} is a pointer of Git LFS, not the file itself. Fetch the files: git lfs pull, in that folder (after git lfs install).`,
   );
-}
-
-/** As `readJsonFileIfPresent`, for a required file. Throws MODEL_INVALID if it does not exist. */
-export async function readJsonFile(path: string): Promise<JsonObject> {
-  const value = await readJsonFileIfPresent(path);
-  if (value === null) {
-    throw new TrawlError('MODEL_INVALID', `${path} is missing. The model folder is incomplete: fetch it again.`);
-  }
-  return value;
 }

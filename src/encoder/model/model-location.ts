@@ -9,7 +9,6 @@ function modelCollections(): readonly string[] {
   return [...new Set([join(packageRoot, 'models'), resolve('models')])];
 }
 
-/** Names of all models in the collections, sorted. */
 export function listModels(collections: readonly string[] = modelCollections()): readonly string[] {
   const names = new Set<string>();
   for (const collection of collections) {

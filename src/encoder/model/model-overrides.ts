@@ -1,4 +1,3 @@
-import { TrawlError } from '../../base/errors.ts';
 import {
   type BeforeTruncation,
   DEFAULT_QUERY_TEMPLATE,
@@ -8,12 +7,12 @@ import {
   QUERY_TEMPLATES,
   type QueryTemplate,
 } from '../identity/model-identity.ts';
+import { invalidConfig } from './json-file.ts';
 
 /** Settings that replace the settings in a model's description. They change the vectors, so the identity records them. */
 export interface ModelOverrides {
   readonly queryPrefix?: string;
   readonly passagePrefix?: string;
-  /** Which of question, history and query are embedded. */
   readonly queryTemplate?: QueryTemplate;
   readonly pooling?: Pooling;
   readonly normalize?: boolean;
@@ -26,35 +25,8 @@ export interface ModelOverrides {
   readonly beforeTruncation?: BeforeTruncation | null;
 }
 
-const KNOWN = [
-  'queryPrefix',
-  'passagePrefix',
-  'queryTemplate',
-  'pooling',
-  'normalize',
-  'maxQueryTokens',
-  'maxPassageTokens',
-  'dimension',
-  'beforeTruncation',
-] as const;
-
-/**
- * Returns the identity with the overrides applied, frozen. Its `overrides` lists the settings that differ from the model's own.
- * `maxPositions`: the model's maximum number of tokens; null if unknown. Throws CONFIG_INVALID.
- */
-export function applyOverrides(
-  identity: FolderModelIdentity,
-  overrides: ModelOverrides,
-  maxPositions: number | null,
-): FolderModelIdentity {
-  const misspelt = Object.keys(overrides).find((key) => !(KNOWN as readonly string[]).includes(key));
-  if (misspelt !== undefined) {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `Unknown model override "${misspelt}". Expected one of ${KNOWN.join(', ')}.`,
-    );
-  }
-  const own: Required<{ [name in (typeof KNOWN)[number]]: unknown }> = {
+function ownSettings(identity: FolderModelIdentity): Required<ModelOverrides> {
+  return {
     queryPrefix: identity.prefixes.query,
     passagePrefix: identity.prefixes.passage,
     queryTemplate: identity.queryTemplate ?? DEFAULT_QUERY_TEMPLATE,
@@ -65,57 +37,65 @@ export function applyOverrides(
     dimension: identity.dimension,
     beforeTruncation: identity.beforeTruncation ?? null,
   };
-  // No option sets what comes before a truncation; the identity records it beside the dimension.
-  const differing = KNOWN.filter(
-    (name) => name !== 'beforeTruncation' && overrides[name] !== undefined && overrides[name] !== own[name],
-  ).sort();
-  const pooling = overrides.pooling ?? identity.pooling;
-  if (!POOLINGS.includes(pooling)) {
-    throw new TrawlError('CONFIG_INVALID', `Unknown pooling "${pooling}". Expected one of ${POOLINGS.join(', ')}.`);
+}
+
+/**
+ * Returns the identity with the overrides applied, frozen. Its `overrides` lists the settings that differ from the model's own.
+ * `maxPositions`: the model's maximum number of tokens; undefined if unknown. Throws CONFIG_INVALID.
+ */
+export function applyOverrides(
+  identity: FolderModelIdentity,
+  overrides: ModelOverrides,
+  maxPositions: number | undefined,
+): FolderModelIdentity {
+  const own = ownSettings(identity);
+  const names = Object.keys(own) as (keyof ModelOverrides)[];
+  const misspelt = Object.keys(overrides).find((key) => !Object.hasOwn(own, key));
+  if (misspelt !== undefined) {
+    throw invalidConfig(`Unknown model override "${misspelt}". Expected one of ${names.join(', ')}.`);
   }
-  const { queryTemplate: ownTemplate, beforeTruncation: ownStep, ...rest } = identity;
-  const step = overrides.beforeTruncation === undefined ? ownStep : (overrides.beforeTruncation ?? undefined);
-  const template = checkTemplate(overrides.queryTemplate ?? ownTemplate ?? DEFAULT_QUERY_TEMPLATE);
-  const dimension = checkDimension(overrides.dimension ?? identity.dimension, identity.dimension);
+  // Null counts as not given, but for `beforeTruncation`.
+  const isGiven = ([name, value]: [string, unknown]) =>
+    value != null || (name === 'beforeTruncation' && value === null);
+  const given = Object.fromEntries(Object.entries(overrides).filter(isGiven)) as ModelOverrides;
+  const chosen = { ...own, ...given };
+  // No option sets what comes before a truncation; the identity records it beside the dimension.
+  const differing = names.filter((name) => name !== 'beforeTruncation' && chosen[name] !== own[name]).sort();
+  const { pooling, normalize, queryTemplate, dimension } = chosen;
+  checkOneOf('pooling', pooling, POOLINGS);
+  checkOneOf('query template', queryTemplate, QUERY_TEMPLATES);
+  checkDimension(dimension, own.dimension);
+  checkLimit('maxQueryTokens', chosen.maxQueryTokens, maxPositions);
+  checkLimit('maxPassageTokens', chosen.maxPassageTokens, maxPositions);
+  const isTruncated = dimension !== own.dimension;
+  const { queryTemplate: _, beforeTruncation: __, ...rest } = identity;
   return Object.freeze({
     ...rest,
-    ...(template === DEFAULT_QUERY_TEMPLATE ? {} : { queryTemplate: template }),
+    ...(queryTemplate === DEFAULT_QUERY_TEMPLATE ? {} : { queryTemplate }),
     dimension,
     pooling,
-    normalize: overrides.normalize ?? identity.normalize,
-    prefixes: Object.freeze({
-      query: overrides.queryPrefix ?? identity.prefixes.query,
-      passage: overrides.passagePrefix ?? identity.prefixes.passage,
-    }),
-    maxTokens: Object.freeze({
-      query: checkLimit('maxQueryTokens', overrides.maxQueryTokens ?? identity.maxTokens.query, maxPositions),
-      passage: checkLimit('maxPassageTokens', overrides.maxPassageTokens ?? identity.maxTokens.passage, maxPositions),
-    }),
-    ...(dimension === identity.dimension ? {} : { fullDimension: identity.dimension, beforeTruncation: step }),
+    normalize,
+    prefixes: Object.freeze({ query: chosen.queryPrefix, passage: chosen.passagePrefix }),
+    maxTokens: Object.freeze({ query: chosen.maxQueryTokens, passage: chosen.maxPassageTokens }),
+    ...(isTruncated ? { fullDimension: own.dimension, beforeTruncation: chosen.beforeTruncation ?? undefined } : {}),
     ...(differing.length === 0 ? {} : { overrides: differing }),
   });
 }
 
-function checkTemplate(template: QueryTemplate): QueryTemplate {
-  if (QUERY_TEMPLATES.includes(template)) return template;
-  throw new TrawlError(
-    'CONFIG_INVALID',
-    `Unknown query template "${template}". Expected one of ${QUERY_TEMPLATES.join(', ')}.`,
-  );
+function checkOneOf<T extends string>(what: string, value: T, known: readonly T[]): void {
+  if (!known.includes(value)) throw invalidConfig(`Unknown ${what} "${value}". Expected one of ${known.join(', ')}.`);
 }
 
-function checkLimit(name: string, value: number, maxPositions: number | null): number {
-  if (Number.isSafeInteger(value) && value >= 3 && value <= (maxPositions ?? value)) return value;
-  throw new TrawlError(
-    'CONFIG_INVALID',
-    `${name} is ${value}; it must be a whole number from 3 to ${maxPositions === null ? "the model's limit" : `${maxPositions}, the number of positions of this model`}.`,
-  );
+function checkLimit(name: string, value: number, maxPositions: number | undefined): void {
+  if (Number.isSafeInteger(value) && value >= 3 && value <= (maxPositions ?? value)) return;
+  const limit =
+    maxPositions === undefined ? "the model's limit" : `${maxPositions}, the number of positions of this model`;
+  throw invalidConfig(`${name} is ${value}; it must be a whole number from 3 to ${limit}.`);
 }
 
-function checkDimension(value: number, full: number): number {
-  if (Number.isSafeInteger(value) && value >= 1 && value <= full) return value;
-  throw new TrawlError(
-    'CONFIG_INVALID',
+function checkDimension(value: number, full: number): void {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= full) return;
+  throw invalidConfig(
     `dimension is ${value}; it must be a whole number from 1 to ${full}, the dimension of this model. A smaller dimension ` +
       'is useful only for models that were trained for it (Matryoshka).',
   );

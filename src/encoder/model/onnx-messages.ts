@@ -1,6 +1,8 @@
 /** Messages of ONNX files (https://onnx.ai/onnx/repo-docs/IR.html). Field numbers come from onnx.proto. */
 
-import { ProtobufWriter } from './protobuf-writer.ts';
+/** Fields of a model, and of a graph. */
+export const MODEL = { graph: 7 };
+export const GRAPH = { node: 1, initializer: 5, input: 11, output: 12 };
 
 export const ONNX_TYPES = {
   float32: { code: 1, bytes: 4 },
@@ -33,13 +35,6 @@ export interface OnnxValue {
   readonly shape: readonly (number | string)[];
 }
 
-/** A constant without its content. */
-interface OnnxTensorHead {
-  readonly name: string;
-  readonly type: OnnxType;
-  readonly shape: readonly number[];
-}
-
 export function nodeMessage(node: OnnxNode): ProtobufWriter {
   const message = new ProtobufWriter();
   for (const input of node.inputs) message.string(1, input);
@@ -59,7 +54,11 @@ function attributeMessage(name: string, value: OnnxAttribute): ProtobufWriter {
   return message.integer(20, 7);
 }
 
-export function tensorHead(tensor: OnnxTensorHead): ProtobufWriter {
+export function tensorHead(tensor: {
+  readonly name: string;
+  readonly type: OnnxType;
+  readonly shape: readonly number[];
+}): ProtobufWriter {
   const message = new ProtobufWriter();
   for (const length of tensor.shape) message.integer(1, length);
   return message.integer(2, ONNX_TYPES[tensor.type].code).string(8, tensor.name);
@@ -75,4 +74,58 @@ export function valueMessage({ name, type, shape }: OnnxValue): ProtobufWriter {
   }
   const tensor = new ProtobufWriter().integer(1, ONNX_TYPES[type].code).message(2, dimensions);
   return new ProtobufWriter().string(1, name).message(2, new ProtobufWriter().message(1, tensor));
+}
+
+/** Writes a message of protocol buffers (https://protobuf.dev/programming-guides/encoding), fields in call order. */
+export class ProtobufWriter {
+  readonly #parts: Uint8Array[] = [];
+  #length = 0;
+
+  /** The message; concatenate the parts. */
+  get parts(): readonly Uint8Array[] {
+    return this.#parts;
+  }
+
+  /** Writes an int64 field. `value` must be a safe integer. */
+  integer(field: number, value: number): this {
+    return this.#tag(field, 0).#varint(BigInt.asUintN(64, BigInt(value)));
+  }
+
+  float(field: number, value: number): this {
+    const bytes = new Uint8Array(4);
+    new DataView(bytes.buffer).setFloat32(0, value, true);
+    return this.#tag(field, 5).#append(bytes);
+  }
+
+  string(field: number, value: string): this {
+    return this.bytes(field, new TextEncoder().encode(value));
+  }
+
+  bytes(field: number, value: Uint8Array): this {
+    return this.#tag(field, 2).#varint(BigInt(value.length)).#append(value);
+  }
+
+  message(field: number, value: ProtobufWriter): this {
+    this.#tag(field, 2).#varint(BigInt(value.#length));
+    for (const part of value.#parts) this.#append(part);
+    return this;
+  }
+
+  #tag(field: number, wireType: number): this {
+    return this.#varint(BigInt(field * 8 + wireType));
+  }
+
+  #varint(value: bigint): this {
+    const bytes: number[] = [];
+    let rest = value;
+    for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
+    bytes.push(Number(rest));
+    return this.#append(Uint8Array.from(bytes));
+  }
+
+  #append(part: Uint8Array): this {
+    this.#parts.push(part);
+    this.#length += part.length;
+    return this;
+  }
 }

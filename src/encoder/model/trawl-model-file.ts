@@ -1,13 +1,11 @@
-import { isAbsolute, join, normalize, sep } from 'node:path';
+import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check, Errors } from 'typebox/schema';
-import { TrawlError } from '../../base/errors.ts';
+import type { TrawlError } from '../../base/errors.ts';
 import { METRICS } from '../../engine/metric.ts';
 import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../identity/model-identity.ts';
-import { type JsonObject, readJsonFile } from './json-file.ts';
-import { parsePairTemplate } from './pair-template.ts';
+import { invalidModel, type JsonObject, leadsOutside, readJsonFile } from './json-file.ts';
 
-/** Name of a model's description in its folder. */
 export const TRAWL_MODEL_FILE = 'trawl-model.json';
 
 /** Format version. 1 (0.1.0): the first. */
@@ -24,24 +22,8 @@ const graph = Type.Object({
   precision: Type.Enum([...PRECISIONS]),
   /** Name of the graph's output. Default: the pooling decides. */
   output: Type.Optional(Type.String({ minLength: 1 })),
-  /** Files with the graph's weights. */
   externalData: Type.Optional(Type.Array(relativePath)),
 });
-
-/** Activation that turns a cross-encoder's output into a score. */
-const ACTIVATIONS = ['sigmoid', 'identity'] as const;
-export type ScoreActivation = (typeof ACTIVATIONS)[number];
-
-/** `encoder`: texts to vectors. `cross-encoder`: pairs of query and passage to scores. */
-const MODEL_KINDS = ['encoder', 'cross-encoder'] as const;
-export type ModelKind = (typeof MODEL_KINDS)[number];
-
-/**
- * Where an import has the pooling from: the checkpoint's files, `--pooling`, the family by the model's name, or nothing of these, so that
- * mean is assumed.
- */
-const POOLING_ORIGINS = ['checkpoint', 'option', 'name', 'assumed'] as const;
-export type PoolingOrigin = (typeof POOLING_ORIGINS)[number];
 
 /** Written by a model import. Scripts that make models may add fields. */
 const source = Type.Object({
@@ -49,7 +31,6 @@ const source = Type.Object({
   /** Id on the hub, or name of the folder. */
   id: Type.Optional(Type.String()),
   revision: Type.Optional(Type.String()),
-  /** Files that the import read. */
   files: Type.Optional(Type.Array(recordedFile)),
 });
 
@@ -61,8 +42,8 @@ const trawlModelSchema = Type.Object({
   architecture: Type.String({ minLength: 1 }),
   dimension: Type.Integer({ minimum: 1 }),
   pooling: Type.Enum([...POOLINGS]),
-  /** Written by the import of an encoder. */
-  poolingFrom: Type.Optional(Type.Enum([...POOLING_ORIGINS])),
+  /** Where an import has the pooling from: the checkpoint's files, `--pooling`, the family by the model's name, or none of these. */
+  poolingFrom: Type.Optional(Type.Enum(['checkpoint', 'option', 'name', 'assumed'])),
   normalize: Type.Boolean(),
   similarity: Type.Enum([...METRICS]),
   prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
@@ -71,8 +52,8 @@ const trawlModelSchema = Type.Object({
   beforeTruncation: Type.Optional(Type.Enum([...BEFORE_TRUNCATION])),
   /** Default: `question-query`. */
   queryTemplate: Type.Optional(Type.Enum([...QUERY_TEMPLATES])),
-  /** Default: `encoder`. */
-  kind: Type.Optional(Type.Enum([...MODEL_KINDS])),
+  /** `encoder` (default): texts to vectors. `cross-encoder`: pairs of query and passage to scores. */
+  kind: Type.Optional(Type.Enum(['encoder', 'cross-encoder'])),
   /** The default graph. */
   graph,
   /** All graphs, the default graph included. Default: only the default graph. */
@@ -84,7 +65,7 @@ const trawlModelSchema = Type.Object({
   maxPositions: Type.Optional(tokenLimit),
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
   labels: Type.Optional(Type.Integer({ minimum: 1 })),
-  activation: Type.Optional(Type.Enum([...ACTIVATIONS])),
+  activation: Type.Optional(Type.Enum(['sigmoid', 'identity'])),
   /** Rerankers that read a chat: the whole text of a pair, with the places {query} and {passage}. */
   pairTemplate: Type.Optional(Type.String({ minLength: 1 })),
   source: Type.Optional(source),
@@ -96,85 +77,83 @@ const trawlModelSchema = Type.Object({
 
 export type TrawlModelFile = Static<typeof trawlModelSchema>;
 export type TrawlModelGraph = Static<typeof graph>;
+export type ModelKind = NonNullable<TrawlModelFile['kind']>;
+export type PoolingOrigin = NonNullable<TrawlModelFile['poolingFrom']>;
+export type ScoreActivation = NonNullable<TrawlModelFile['activation']>;
 
-/** All graphs of a description. */
 export function graphsOf(description: TrawlModelFile): readonly TrawlModelGraph[] {
   return description.graphs ?? [description.graph];
+}
+
+/**
+ * The text around query and passage for a reranker that reads a chat, cut at its places. Each place must end a word for the
+ * tokenizer, as a space before it and a special token or a line break after it do: the parts are tokenised apart.
+ */
+export interface PairTemplate {
+  readonly before: string;
+  readonly between: string;
+  readonly after: string;
+}
+
+/** Cuts `…{query}…{passage}…`. Undefined if a place is missing, is there twice, or the order is another. */
+export function parsePairTemplate(text: string): PairTemplate | undefined {
+  const parts = text.split(/\{(query|passage)\}/);
+  if (parts.length !== 5 || parts[1] !== 'query' || parts[3] !== 'passage') return undefined;
+  return { before: parts[0]!, between: parts[2]!, after: parts[4]! };
 }
 
 /** Reads and checks the `trawl-model.json` of a folder. Throws MODEL_INVALID with the first wrong field. */
 export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile> {
   const path = join(folder, TRAWL_MODEL_FILE);
   const value = await readJsonFile(path);
-  checkFormatAndVersion(path, value);
-  if (!Check(trawlModelSchema, value)) {
-    throw wrongField(path, value);
-  }
-  const graphs = [value.graph, ...graphsOf(value)];
-  for (const inner of [
-    ...graphs.flatMap((graph) => [graph.path, ...(graph.externalData ?? [])]),
-    value.tokenizer.path,
-    ...value.files.map((file) => file.path),
-  ]) {
-    checkInside(path, inner);
-  }
-  checkGraphs(path, value);
-  checkPairTemplate(path, value);
-  return value;
-}
-
-/** Checked before the fields, because the fields of an unknown version may mean something else. */
-function checkFormatAndVersion(path: string, value: JsonObject): void {
+  // Checked before the fields, because the fields of an unknown version may mean something else.
   if (value.format !== 'trawl-model') {
-    throw new TrawlError('MODEL_INVALID', `${path}: format must be "trawl-model". This is not a model description.`);
+    throw invalidModel(`${path}: format must be "trawl-model". This is not a model description.`);
   }
   if (value.version !== TRAWL_MODEL_VERSION) {
-    throw new TrawlError(
-      'MODEL_INVALID',
+    throw invalidModel(
       `${path} has version ${JSON.stringify(value.version)}, but this version of Trawl reads version ${TRAWL_MODEL_VERSION}. ` +
         'Use the version of Trawl that wrote it, or import the model again.',
     );
   }
-}
-
-function checkGraphs(path: string, value: TrawlModelFile): void {
-  const precisions = graphsOf(value).map((graph) => graph.precision);
-  const duplicate = precisions.find((precision, i) => precisions.indexOf(precision) !== i);
-  const fault =
-    duplicate !== undefined
-      ? `graphs has two graphs of precision ${duplicate}`
-      : precisions.includes(value.graph.precision)
-        ? null
-        : `graphs lacks the default graph's precision ${value.graph.precision}`;
-  if (fault !== null) throw new TrawlError('MODEL_INVALID', `${path}: ${fault}. Correct it or import the model again.`);
-}
-
-function checkPairTemplate(path: string, { kind, pairTemplate }: TrawlModelFile): void {
-  if (pairTemplate === undefined) return;
-  const fault =
-    kind !== 'cross-encoder'
-      ? 'pairTemplate is for the kind cross-encoder only'
-      : parsePairTemplate(pairTemplate) === null
-        ? 'pairTemplate must have {query} once, and {passage} once after it'
-        : null;
-  if (fault !== null) throw new TrawlError('MODEL_INVALID', `${path}: ${fault}. Correct it or import the model again.`);
-}
-
-function checkInside(path: string, inner: string): void {
-  if (isAbsolute(inner) || normalize(inner).split(sep)[0] === '..') {
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${path}: the path "${inner}" is outside the model folder. Paths must be relative to the folder and inside it.`,
+  if (!Check(trawlModelSchema, value)) throw wrongField(path, value);
+  const paths = [
+    ...[value.graph, ...graphsOf(value)].flatMap((graph) => [graph.path, ...(graph.externalData ?? [])]),
+    value.tokenizer.path,
+    ...value.files.map((file) => file.path),
+  ];
+  const outside = paths.find(leadsOutside);
+  if (outside !== undefined) {
+    throw invalidModel(
+      `${path}: the path "${outside}" is outside the model folder. Paths must be relative to the folder and inside it.`,
     );
   }
+  const fault = graphsFault(value) ?? pairTemplateFault(value);
+  if (fault !== undefined) throw invalidModel(`${path}: ${fault}. Correct it or import the model again.`);
+  return value;
+}
+
+function graphsFault(value: TrawlModelFile): string | undefined {
+  const precisions = graphsOf(value).map((graph) => graph.precision);
+  const duplicate = precisions.find((precision, i) => precisions.indexOf(precision) !== i);
+  if (duplicate !== undefined) return `graphs has two graphs of precision ${duplicate}`;
+  const { precision } = value.graph;
+  return precisions.includes(precision) ? undefined : `graphs lacks the default graph's precision ${precision}`;
+}
+
+function pairTemplateFault({ kind, pairTemplate }: TrawlModelFile): string | undefined {
+  if (pairTemplate === undefined) return undefined;
+  if (kind !== 'cross-encoder') return 'pairTemplate is for the kind cross-encoder only';
+  return parsePairTemplate(pairTemplate) === undefined
+    ? 'pairTemplate must have {query} once, and {passage} once after it'
+    : undefined;
 }
 
 function wrongField(path: string, value: JsonObject): TrawlError {
   const [, [first]] = Errors(trawlModelSchema, value);
   const field = (first?.instancePath ?? '').slice(1).replaceAll('/', '.') || 'the file';
   const allowed = first?.keyword === 'enum' ? `: ${first.params.allowedValues.join(', ')}` : '';
-  return new TrawlError(
-    'MODEL_INVALID',
+  return invalidModel(
     `${path}: ${field} ${first?.message ?? 'is not valid'}${allowed}. Correct it or import the model again.`,
     { details: { field } },
   );

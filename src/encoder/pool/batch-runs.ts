@@ -1,25 +1,17 @@
 import { asTrawlError } from '../../base/errors.ts';
-import { packByLength } from '../inference/length-groups.ts';
-
-/** Texts that run together, by their index in the chunk, the length that they are padded to, and the rows of the batch. */
-export interface TextBatch {
-  readonly indexes: readonly number[];
-  readonly length: number;
-  readonly rows: number;
-}
+import { packByLength, type TextBatch } from '../inference/length-groups.ts';
 
 interface BatchRunsOptions {
   /** Tokens of a padded batch, padding included; null: texts are not padded, and batches are not divided. */
   readonly batchTokens: number | null;
-  /** Runs a batch and keeps its vectors. */
   readonly run: (batch: TextBatch) => Promise<void>;
   readonly failed: (index: number, error: unknown) => void;
-  /** Called when the device had not enough memory for a batch: no further one has more tokens. */
+  /** Called when the device runs out of memory for a batch: no further batch has more tokens. */
   readonly onSmaller: (batchTokens: number) => void;
 }
 
 /**
- * Runs the batches of a chunk. If the device has not enough memory for one, it is divided into batches of half its tokens, and no
+ * Runs the batches of a chunk. If the device runs out of memory for one, it is divided into batches of half its tokens, and no
  * further batch is larger than these. After any other failure each text of the batch runs alone, so that only the texts at fault fail.
  *
  * @param lengths tokens of each text.

@@ -1,10 +1,6 @@
-import { lengthOf } from '../text-encoder.ts';
-import type { WorkInput } from '../tokenizer/text-pair.ts';
+import { type WorkInput, workCharacters } from '../tokenizer/text-pair.ts';
 
-/**
- * Target time of a chunk, in milliseconds. Long compared with the message that carries it (about 50 µs), and short enough that
- * threads finish together, calls share them fairly and an abort wastes little work.
- */
+/** Target time of a chunk, in milliseconds: long beside its message (about 50 µs), short enough for fair shares and quick aborts. */
 const TARGET_MS = 5;
 /** Target time of a chunk of texts of equal length: a few groups, which give most of the gain. */
 const TARGET_GROUPED_MS = 20;
@@ -12,9 +8,7 @@ const TARGET_GROUPED_MS = 20;
 const TARGET_BATCH_MS = 200;
 /** Splitting a small batch among idle threads into chunks below this costs more than it saves. */
 const MIN_CHUNK_MS = 0.5;
-/** Weight of the newest measurement in the moving average. */
 const SMOOTHING = 0.3;
-/** Fixed cost of a text, in characters. */
 const CHARACTERS_PER_TEXT = 24;
 /** Few texts have more characters per token than this, so characters beyond it are assumed to be truncated. */
 const CHARACTERS_PER_TOKEN = 6;
@@ -23,7 +17,6 @@ const CHARACTERS_PER_TOKEN = 6;
 export class ChunkSizer {
   readonly #targetMs: number;
   readonly #minWeight: number;
-  /** Null before the first measurement. */
   readonly #msPerCharacter: { single: number | null; grouped: number | null } = { single: null, grouped: null };
 
   /** `batchTokens`: tokens of a padded batch; null if texts run unpadded. */
@@ -35,13 +28,7 @@ export class ChunkSizer {
 
   /** Estimated cost of a text in characters. Characters beyond the token limit cost nothing. */
   weight(input: WorkInput, maxTokens: number): number {
-    const length =
-      typeof input === 'string'
-        ? input.length
-        : 'question' in input
-          ? lengthOf(input)
-          : input.query.length + input.passage.length;
-    return CHARACTERS_PER_TEXT + Math.min(length, maxTokens * CHARACTERS_PER_TOKEN);
+    return CHARACTERS_PER_TEXT + Math.min(workCharacters(input), maxTokens * CHARACTERS_PER_TOKEN);
   }
 
   /** Records the time of a chunk. `grouped`: its texts had equal length and ran together. */
@@ -58,8 +45,8 @@ export class ChunkSizer {
   }
 
   /**
-   * Target weight of the next chunk, which its last text may exceed. `remainingWeight`: the weight of all waiting texts, which
-   * `threads` threads share. `grouped`: the chunk has texts of equal length. Before the first measurement: 0, a single text.
+   * Target weight of the next chunk, which its last text may exceed; 0, a single text, before the first measurement. `threads` threads
+   * share the `remainingWeight` of all waiting texts. `grouped`: the chunk has texts of equal length.
    */
   nextWeight(remainingWeight: number, threads: number, grouped = false): number {
     const cost = this.#cost(grouped);

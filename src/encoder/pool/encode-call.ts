@@ -1,21 +1,17 @@
 import { deserializeError, TrawlError } from '../../base/errors.ts';
 import { QueueClock } from '../../base/queue-clock.ts';
 import { MAX_GROUPED_TOKENS, MIN_GROUPED_TOKENS } from '../inference/length-groups.ts';
-import { type EncodeOutcome, type EncodeResult, lengthOf, TRUNCATIONS } from '../text-encoder.ts';
-import type { WorkInput } from '../tokenizer/text-pair.ts';
+import { type EncodeOutcome, type EncodeResult, TRUNCATIONS } from '../text-encoder.ts';
+import { type WorkInput, workCharacters } from '../tokenizer/text-pair.ts';
 import type { TokenizeOptions } from '../tokenizer/truncation.ts';
 import type { ChunkSizer } from './chunk-size.ts';
 import type { EncodedChunk } from './encoder-messages.ts';
 
-/** One encoder's counters in a pool that several encoders may share. Only the pool writes them. */
+/** One encoder's counters in a pool that several encoders may share; see `EncoderLoad`. Only the pool writes them. */
 export class PoolUser {
-  /** Texts that no thread has. */
   waitingTexts = 0;
-  /** Texts encoded. */
   texts = 0;
-  /** Texts that were cancelled before a thread had them. */
   droppedTexts = 0;
-  /** Chunks that began with a text of this encoder. */
   chunks = 0;
 }
 
@@ -28,7 +24,6 @@ export interface CallOptions {
 /** Texts of one call that go into the same chunk. */
 export interface Slice {
   readonly call: EncodeCall;
-  /** Their indexes in the call. */
   readonly indexes: readonly number[];
   readonly inputs: readonly WorkInput[];
   readonly weight: number;
@@ -64,7 +59,8 @@ export class EncodeCall {
   #finished = 0;
   readonly #clock = new QueueClock();
   #remainingWeight = 0;
-  #settled = false;
+  /** Whether the result is resolved or rejected. */
+  isSettled = false;
 
   constructor(inputs: readonly WorkInput[], options: CallOptions, dimension: number, sizer: ChunkSizer) {
     this.user = options.user;
@@ -89,10 +85,9 @@ export class EncodeCall {
 
   /** Whether the call has waiting texts and was not cancelled. */
   get hasWork(): boolean {
-    return !this.#settled && this.#buckets.size > 0;
+    return !this.isSettled && this.#buckets.size > 0;
   }
 
-  /** Weight of the waiting texts. */
   get remainingWeight(): number {
     return this.hasWork ? this.#remainingWeight : 0;
   }
@@ -102,18 +97,13 @@ export class EncodeCall {
     return this.hasWork ? this.#buckets.size : 0;
   }
 
-  /** Whether the result is resolved or rejected. */
-  get isSettled(): boolean {
-    return this.#settled;
-  }
-
   /** Length buckets with waiting texts; see `LengthBuckets`. */
   buckets(): Iterable<number> {
     return this.#buckets.keys();
   }
 
   textsIn(bucket: number): number {
-    return this.#settled ? 0 : this.#buckets.textCount(bucket);
+    return this.isSettled ? 0 : this.#buckets.textCount(bucket);
   }
 
   /** Takes texts of about `targetWeight` from a bucket, at least one. The bucket must not be empty. */
@@ -132,19 +122,19 @@ export class EncodeCall {
 
   /** Up to `max` waiting texts whose tokens are worth counting, each returned once; null if there are none. */
   textsToCount(max: number): Slice | null {
-    const indexes = this.#settled ? [] : this.#buckets.textsToCount(max);
+    const indexes = this.isSettled ? [] : this.#buckets.textsToCount(max);
     return indexes.length === 0 ? null : this.#slice(indexes, 0);
   }
 
   /** Stores the token counts of a slice of `textsToCount`, from `offset` in `tokens`; 0 means that tokenising failed. */
   setTokens({ indexes }: Slice, tokens: Int32Array, offset: number): void {
-    if (this.#settled) return;
+    if (this.isSettled) return;
     for (const [i, index] of indexes.entries()) this.#buckets.setTokens(index, tokens[offset + i]!);
   }
 
   /** Stores a slice's results, which start at text `offset` of its chunk. Ignored after a cancellation. */
   accept({ indexes }: Slice, encoded: EncodedChunk, offset: number): void {
-    if (this.#settled) return;
+    if (this.isSettled) return;
     const width = this.#dimension;
     for (const [i, index] of indexes.entries()) {
       this.#vectors.set(encoded.vectors.subarray((offset + i) * width, (offset + i + 1) * width), index * width);
@@ -160,14 +150,14 @@ export class EncodeCall {
 
   /** Fails every text of a slice, because its thread died. */
   fail({ indexes }: Slice, error: TrawlError): void {
-    if (this.#settled) return;
+    if (this.isSettled) return;
     for (const index of indexes) this.#outcomes[index] = { ok: false, error };
     this.#countFinished(indexes.length);
   }
 
   /** Rejects with CANCELLED. Workers finish the texts that they have; the results are ignored. */
   cancel(message: string, cause?: unknown): void {
-    if (this.#settled) return;
+    if (this.isSettled) return;
     this.onDropped?.();
     this.#settle();
     this.#reject(new TrawlError('CANCELLED', message, { cause }));
@@ -193,7 +183,7 @@ export class EncodeCall {
   }
 
   #settle(): void {
-    this.#settled = true;
+    this.isSettled = true;
     this.#signal?.removeEventListener('abort', this.#onAbort);
   }
 }
@@ -217,26 +207,19 @@ class LengthBuckets {
   readonly #inputs: readonly WorkInput[];
   readonly #states: Uint8Array;
   readonly #grouped = new Map<number, number[]>();
-  /** First text in `UNGROUPED`. */
   #firstUngrouped = 0;
   /** First text that `textsToCount` has not considered. */
   #nextToCount = 0;
   #ungrouped: number;
-  #size: number;
+  size: number;
 
   constructor(inputs: readonly WorkInput[]) {
     this.#inputs = inputs;
     this.#states = new Uint8Array(inputs.length);
     this.#ungrouped = inputs.length;
-    this.#size = inputs.length;
+    this.size = inputs.length;
   }
 
-  /** Texts in all buckets. */
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Texts in one bucket. */
   textCount(bucket: number): number {
     return bucket === UNGROUPED ? this.#ungrouped : (this.#grouped.get(bucket)?.length ?? 0);
   }
@@ -253,7 +236,7 @@ class LengthBuckets {
     const text = bucket === UNGROUPED ? this.#firstUngrouped : texts!.shift()!;
     if (texts?.length === 0) this.#grouped.delete(bucket);
     this.#states[text] = TAKEN;
-    this.#size--;
+    this.size--;
     if (bucket === UNGROUPED) this.#ungrouped--;
     this.#advance();
     return text;
@@ -263,9 +246,9 @@ class LengthBuckets {
   textsToCount(max: number): number[] {
     const texts: number[] = [];
     for (; this.#nextToCount < this.#inputs.length && texts.length < max; this.#nextToCount++) {
-      if (this.#states[this.#nextToCount] === STATE_UNGROUPED && isShort(this.#inputs[this.#nextToCount]!)) {
-        texts.push(this.#nextToCount);
-      }
+      const text = this.#nextToCount;
+      if (this.#states[text] !== STATE_UNGROUPED) continue;
+      if (workCharacters(this.#inputs[text]!) <= MAX_CHARACTERS) texts.push(text);
     }
     return texts;
   }
@@ -286,10 +269,4 @@ class LengthBuckets {
       this.#firstUngrouped++;
     }
   }
-}
-
-function isShort(input: WorkInput): boolean {
-  if (typeof input === 'string') return input.length <= MAX_CHARACTERS;
-  const length = 'question' in input ? lengthOf(input) : input.query.length + input.passage.length;
-  return length <= MAX_CHARACTERS;
 }

@@ -3,11 +3,9 @@ import type { ModelFolder } from '../model/model-folder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 import type { TokenizeOptions } from '../tokenizer/truncation.ts';
 
-/** How one worker runs its model. */
+/** How one worker runs its model; see `OnnxSessionOptions`. */
 export interface WorkerDevice {
-  /** CUDA device number; null for the CPU. */
   readonly cudaDevice: number | null;
-  /** See `OnnxSessionOptions`. */
   readonly shareWeights: boolean;
   /** Whether the worker runs the grouping trial (`grouping-trial.ts`) before it is ready; if not, with its first group. */
   readonly triesGrouping: boolean;
@@ -19,11 +17,9 @@ export interface WorkerDevice {
 export interface WorkerSetup {
   readonly model: ModelFolder;
   readonly device: WorkerDevice;
-  /** See `RunGate`. */
   readonly gate: SharedArrayBuffer;
 }
 
-/** Texts that are tokenised with the same options. */
 export interface WorkPart {
   readonly inputs: readonly WorkInput[];
   readonly tokenize: TokenizeOptions;
@@ -37,7 +33,7 @@ export type ToWorker =
       readonly uncounted: readonly WorkPart[];
       /** Threads that may divide the run, the worker's own included: more than 1 for a lone text while other workers are idle. */
       readonly threads: number;
-      /** As in `WorkerDevice`, or less if the device had not enough memory for a batch of another worker. */
+      /** As in `WorkerDevice`, or less if the device ran out of memory for another worker's batch. */
       readonly batchTokens: number | null;
     }
   | { readonly type: 'close' };
@@ -56,14 +52,13 @@ export interface EncodedChunk {
   readonly type: 'encoded';
   /** Row-major, inputs × values per input; zeros for a text that failed. */
   readonly vectors: Float32Array;
-  /** Per text. */
   readonly tokens: Int32Array;
   /** Per text: an index in `TRUNCATIONS`. */
   readonly truncations: Uint8Array;
   readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
   /** Whether texts of equal length get the same bits together as alone; null until the trial has run. */
   readonly canGroup: boolean | null;
-  /** As in `WorkerDevice`, or less if the device had not enough memory for a batch. */
+  /** As in `WorkerDevice`, or less if the device ran out of memory for a batch. */
   readonly batchTokens: number | null;
   /** Time that the worker spent on the parts, in milliseconds. */
   readonly elapsedMs: number;

@@ -1,7 +1,8 @@
 import { bug, TrawlError } from '../../base/errors.ts';
-import { keepFloat32OnCuda } from '../../base/options/cuda-float32.ts';
+import { keepFloat32OnCuda } from '../../base/options/environment.ts';
 import type { CudaDevices } from '../inference/device.ts';
 import { valuesPerInput } from '../inference/pooling.ts';
+import { invalidConfig } from '../model/json-file.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 import type { EncodeResult } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
@@ -20,16 +21,12 @@ const MAX_THREADS_OF_TEXT = 4;
 export interface EncoderPoolOptions {
   /** Its prefixes and token limits are ignored; each call has its own (`CallOptions`). */
   readonly model: ModelFolder;
-  /** Number of encoder threads, at least 1. */
   readonly workers: number;
   /** The CUDA device of each thread, several of which may use one; null (default) for the CPU. */
   readonly cudaDevices?: CudaDevices;
   /** See `OnnxSessionOptions`; default false. */
   readonly shareWeights?: boolean;
-  /**
-   * Whether threads run the grouping trial (`RunOptions`) before they are ready, so that no text of a server waits for it. Default:
-   * false, with the first texts of equal length.
-   */
+  /** Whether threads run the grouping trial (`RunOptions`) before they are ready. Default: with the first texts of equal length. */
   readonly trialAtStart?: boolean;
   /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null. */
   readonly batchTokens?: number | null;
@@ -41,40 +38,32 @@ export interface EncoderPoolOptions {
 
 /**
  * One model on encoder threads, each with a single-threaded session or one CUDA device. On the CPU every text runs unpadded, so that
- * the bits of its vector do not depend on the other texts or the number of threads. It runs alone, or with texts of equal length if a
- * trial has shown that this does not change the bits either (`grouping-trial.ts`).
+ * the bits of its vector do not depend on the other texts or the number of threads: alone, or with texts of equal length if a trial has
+ * shown that this does not change the bits either (`grouping-trial.ts`).
  *
  * Calls share the threads (`waiting-texts.ts`): small calls share a chunk, and a large call does not delay the others. Several
- * encoders may use one pool (`encoder-pools.ts`); each is a `PoolUser`.
- *
- * An idle pool does not keep the process alive. A process that exits while a pool is busy first waits for the running chunks,
- * because onnxruntime would abort it (`run-gate.ts`). Only `close` frees the memory.
+ * encoders may use one pool; each is a `PoolUser`. An idle pool does not keep the process alive. Only `close` frees the memory.
  */
 export class EncoderPool {
-  /** Values per text or pair. */
   readonly dimension: number;
+  /** See `TextEncoder.separator`. Only the pool writes `separator` and `failure`. */
+  separator: string | null = null;
+  /** Set once every thread has died too often. All texts then fail until a reload opens a new pool. */
+  failure: TrawlError | undefined;
   readonly #options: EncoderPoolOptions;
-  /** Of each thread; threads of one device have the same. Null: texts run unpadded. Smaller after the device had not enough memory. */
+  /** The limit of each thread's batches, equal for all threads of a device. Null: texts run unpadded. */
   readonly #batchTokens: (number | null)[];
   readonly #sizer: ChunkSizer;
   /** Null for a thread that died too often. */
   readonly #threads: (EncoderThread | null)[];
   readonly #deathsInARow: number[];
   readonly #waiting: WaitingTexts;
-  /**
-   * Texts of a chunk whose thread died. Each is retried alone, so that only a text that kills its thread alone fails. A text that was
-   * alone in its chunk is not retried.
-   */
+  /** Texts of chunks whose thread died. Each is retried alone, so that only a text that kills its thread alone fails. */
   readonly #retries: Slice[] = [];
-  /**
-   * Whether threads count the tokens of waiting texts. Only texts with known token counts can be grouped by length. False once the
-   * grouping trial has failed, and for padded batches, which are not grouped.
-   */
+  /** Whether threads count the tokens of waiting texts, to group equal lengths. Not for padded batches, and not after a failed trial. */
   #countsTokens: boolean;
-  #separator: string | null = null;
   #opened = false;
-  #closed: Promise<void> | null = null;
-  #failure: TrawlError | null = null;
+  #closed: Promise<void> | undefined;
 
   private constructor(options: EncoderPoolOptions) {
     const { model, batchTokens = null } = options;
@@ -88,14 +77,10 @@ export class EncoderPool {
     this.#threads = this.#deathsInARow.map((_, place) => this.#startThread(place));
   }
 
-  /**
-   * Starts the threads and waits until each has loaded the model.
-   *
-   * @throws TrawlError CONFIG_INVALID, MODEL_INVALID, DEVICE_UNAVAILABLE.
-   */
+  /** Starts the threads and loads the model. Throws CONFIG_INVALID, MODEL_INVALID, DEVICE_UNAVAILABLE, ENGINE_MISSING. */
   static async open(options: EncoderPoolOptions): Promise<EncoderPool> {
     if (!Number.isSafeInteger(options.workers) || options.workers < 1) {
-      throw new TrawlError('CONFIG_INVALID', `workers is ${options.workers}; it must be a whole number from 1.`);
+      throw invalidConfig(`workers is ${options.workers}; it must be a whole number from 1.`);
     }
     const devices = options.cudaDevices?.length ?? options.workers;
     if (devices !== options.workers) throw bug(`${options.workers} workers for ${devices} CUDA devices`);
@@ -103,25 +88,14 @@ export class EncoderPool {
     const pool = new EncoderPool(options);
     const started = await Promise.allSettled(pool.#threads.map((thread) => thread!.ready));
     const failed = started.find((result) => result.status === 'rejected');
-    const error: unknown = failed?.reason ?? pool.#failure;
-    if (error === null) {
-      const [first] = started;
-      if (first?.status === 'fulfilled') pool.#separator = first.value;
-      pool.#opened = true;
-      return pool;
+    const error: unknown = failed?.reason ?? pool.failure;
+    if (error !== undefined) {
+      await pool.close();
+      throw error;
     }
-    await pool.close();
-    throw error;
-  }
-
-  /** Set when every thread died too often: all texts fail until a reload opens a new pool. */
-  get failure(): TrawlError | undefined {
-    return this.#failure ?? undefined;
-  }
-
-  /** See `TextEncoder.separator`. */
-  get separator(): string | null {
-    return this.#separator;
+    pool.separator = await pool.#threads[0]!.ready;
+    pool.#opened = true;
+    return pool;
   }
 
   /** Expected time until the waiting texts of all users are done, in milliseconds; 0 before the first measurement. */
@@ -132,7 +106,7 @@ export class EncoderPool {
 
   /** Embeds texts or, with a cross-encoder, scores pairs: the vector of a pair holds its scores. */
   async encode(inputs: readonly WorkInput[], options: CallOptions): Promise<EncodeResult> {
-    if (this.#closed !== null) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
+    if (this.#closed !== undefined) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
     const call = new EncodeCall(inputs, options, this.dimension, this.#sizer);
     if (call.hasWork) this.#waiting.add(call);
     this.#dispatch();
@@ -157,9 +131,8 @@ export class EncoderPool {
     await Promise.all(this.#threads.map((thread) => thread?.close()));
   }
 
-  /** Gives chunks to idle threads. */
   #dispatch(): void {
-    if (this.#failure !== null) this.#failWaiting(this.#failure);
+    if (this.failure !== undefined) this.#failWaiting(this.failure);
     for (const [place, thread] of this.#threads.entries()) {
       if (thread === null || !thread.isIdle) continue;
       const chunk = this.#nextRetry() ?? this.#waiting.nextChunk(this.#threads.length, this.#countsTokens);
@@ -193,8 +166,8 @@ export class EncoderPool {
     };
     const thread: EncoderThread = new EncoderThread(workerUrl, model, device, {
       onIdle: () => {
-        // `close` does not end a busy thread; a thread that was busy ends here, after its chunk.
-        if (this.#closed !== null) void thread.close();
+        // The pool's `close` could not end a busy thread: the thread ends here, after its chunk.
+        if (this.#closed !== undefined) void thread.close();
         else this.#dispatch();
       },
       // The chunk's `uncounted` texts still wait; now they can join a length bucket.
@@ -229,28 +202,31 @@ export class EncoderPool {
       if (this.#deviceOf(other) === cudaDevice) this.#batchTokens[other] = batchTokens;
     }
     this.#options.onWarning?.(
-      `${cudaDevice === null ? 'The machine' : `cuda:${cudaDevice}`} had not enough free memory for a batch. Its batches have at most ` +
+      `${cudaDevice === null ? 'The machine' : `cuda:${cudaDevice}`} did not have enough free memory for a batch. Its batches have at most ` +
         `${batchTokens} tokens from now on.`,
     );
   }
 
   #threadDied(place: number, chunk: Chunk | null, error: TrawlError): void {
-    const failure = asEncoderFailure(error);
+    const failure = new TrawlError('ENCODER_FAILED', `${error.message} The text was not encoded; send it again.`, {
+      details: error.details,
+      cause: error,
+    });
     this.#threads[place] = null;
     const slices = chunk?.slices ?? [];
     const texts = slices.reduce((sum, { inputs }) => sum + inputs.length, 0);
-    if (texts > 1 && this.#closed === null) this.#retries.push(...slices.flatMap(singleTexts));
+    if (texts > 1 && this.#closed === undefined) this.#retries.push(...slices.flatMap(singleTexts));
     else for (const slice of slices) slice.call.fail(slice, failure);
-    if (this.#closed !== null) return;
+    if (this.#closed !== undefined) return;
     if (!this.#opened) {
       // `open` reports it; a thread that cannot start is not restarted.
-      this.#failure = failure;
+      this.failure = failure;
       return;
     }
     this.#deathsInARow[place]!++;
     if (this.#deathsInARow[place]! < MAX_DEATHS_IN_A_ROW) this.#threads[place] = this.#startThread(place);
     else if (this.#threads.every((thread) => thread === null)) {
-      this.#failure = failure;
+      this.failure = failure;
       this.#failWaiting(failure);
     }
     // Another thread may be idle.
@@ -270,11 +246,4 @@ const CLOSED_EARLY = 'The encoder was closed before all texts were started.';
 
 function singleTexts({ call, indexes, inputs, weight }: Slice): Slice[] {
   return indexes.map((index, i) => ({ call, indexes: [index], inputs: [inputs[i]!], weight: weight / inputs.length }));
-}
-
-function asEncoderFailure(error: TrawlError): TrawlError {
-  return new TrawlError('ENCODER_FAILED', `${error.message} The text was not encoded; send it again.`, {
-    details: error.details,
-    cause: error,
-  });
 }

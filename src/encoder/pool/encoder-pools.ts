@@ -1,11 +1,11 @@
 import { TrawlError } from '../../base/errors.ts';
-import { EndpointClients } from '../endpoint/endpoint-clients.ts';
+import { EndpointClients } from '../endpoint/endpoint-client.ts';
 import type { EncodeResult, EncoderLoad } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
-import { type CallOptions, PoolUser } from './encode-call.ts';
+import type { TokenizeOptions } from '../tokenizer/truncation.ts';
+import { PoolUser } from './encode-call.ts';
 import { EncoderPool, type EncoderPoolOptions } from './encoder-pool.ts';
 
-/** One encoder's use of a pool: its counters and its running calls. */
 export class PoolLease {
   readonly pool: EncoderPool;
   readonly #release: () => Promise<void>;
@@ -25,10 +25,10 @@ export class PoolLease {
 
   async encode(
     inputs: readonly WorkInput[],
-    { tokenize, signal }: { readonly tokenize: CallOptions['tokenize']; readonly signal?: AbortSignal | undefined },
+    options: { readonly tokenize: TokenizeOptions; readonly signal?: AbortSignal },
   ): Promise<EncodeResult> {
     if (this.#closing !== undefined) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
-    const result = this.pool.encode(inputs, { tokenize, signal, user: this.#user });
+    const result = this.pool.encode(inputs, { ...options, user: this.#user });
     this.#running.add(result);
     try {
       return await result;
@@ -52,22 +52,19 @@ export class PoolLease {
 
 interface SharedPool {
   readonly opening: Promise<EncoderPool>;
-  /** Set once the pool is open. */
   pool?: EncoderPool;
   users: number;
 }
 
 /**
  * The encoder pools of a server. Encoders of the same model share one pool, so that its workers and weights exist once, however
- * many indexes use the model. The key is the model's checksum (graph, external data, tokenizer) with the settings that decide how
- * the workers run it: output, pooling, normalisation, dimension, workers, devices and `shareWeights`. Name, prefixes, token limits
- * and truncation belong to each encoder and may differ.
+ * many indexes use the model. Models are the same if their checksums and the settings that decide how the workers run them are equal
+ * (`poolKey`); name, prefixes, token limits and truncation belong to each encoder.
  *
- * Pools are reference-counted: encoders that open at the same time share one opening, a reloaded index shares the pool of the index
- * that it replaces, and the last user closes the pool. A failed pool gets no new users.
+ * Encoders that open at the same time share one opening, a reloaded index shares the pool of the index that it replaces, and the last
+ * user closes the pool. A failed pool gets no new users.
  */
 export class EncoderPools {
-  /** The clients of encoders behind HTTP. */
   readonly endpoints = new EndpointClients();
   readonly #shared = new Map<string, SharedPool>();
 
@@ -78,7 +75,7 @@ export class EncoderPools {
 
   /** @throws TrawlError as `EncoderPool.open`, for every encoder that waits for the same opening. */
   async lease(options: EncoderPoolOptions): Promise<PoolLease> {
-    const key = keyOf(options);
+    const key = poolKey(options);
     const found = this.#shared.get(key);
     const shared = found === undefined || found.pool?.failure !== undefined ? this.#open(key, options) : found;
     shared.users++;
@@ -109,11 +106,10 @@ export class EncoderPools {
   }
 }
 
-function keyOf({ model, workerUrl, ...run }: EncoderPoolOptions): string {
+function poolKey({ model, workerUrl, ...run }: EncoderPoolOptions): string {
   const { sha256, pooling, normalize, dimension, fullDimension, beforeTruncation } = model.identity;
-  const { kind, graphOutput } = model;
   return JSON.stringify([
-    [sha256, kind, graphOutput, pooling, normalize, dimension, fullDimension, beforeTruncation],
+    [sha256, model.kind, model.graphOutput, pooling, normalize, dimension, fullDimension, beforeTruncation],
     [run.workers, run.cudaDevices, run.shareWeights, run.trialAtStart, run.batchTokens, workerUrl?.href],
   ]);
 }

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { bug, deserializeError, TrawlError } from '../../base/errors.ts';
-import { disableTelemetry } from '../../base/options/onnxruntime-telemetry.ts';
+import { disableTelemetry } from '../../base/options/environment.ts';
 import type { ModelFolder } from '../model/model-folder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 import type { TokenizeOptions } from '../tokenizer/truncation.ts';
@@ -9,7 +9,6 @@ import type { EncodedChunk, FromWorker, ToWorker, WorkerDevice, WorkerSetup, Wor
 import { RunGate, releaseGate, waitAtExit } from './run-gate.ts';
 
 interface EncoderThreadEvents {
-  /** The thread can take a chunk. */
   onIdle(): void;
   /** Token counts of `chunk.uncounted`; the chunk itself is still being encoded. */
   onCounted(chunk: Chunk, tokens: Int32Array): void;
@@ -22,7 +21,6 @@ interface EncoderThreadEvents {
 export class EncoderThread {
   /** Resolves with the model's separator when the model is loaded; rejects when it cannot be loaded. */
   readonly ready: Promise<string | null>;
-  /** Resolves when the thread has ended, for any reason. */
   readonly ended: Promise<void>;
   readonly #worker: Worker;
   readonly #gate = new RunGate();
@@ -68,7 +66,7 @@ export class EncoderThread {
     this.#chunk = chunk;
     // A busy thread keeps the process alive, an idle one does not.
     this.#worker.ref();
-    const [parts, uncounted] = [partsOf(chunk.slices), partsOf(chunk.uncounted)];
+    const [parts, uncounted] = [joinSlices(chunk.slices), joinSlices(chunk.uncounted)];
     this.#post({ type: 'encode', parts, uncounted, threads, batchTokens });
   }
 
@@ -128,18 +126,17 @@ export class EncoderThread {
 }
 
 /** Joins neighbouring slices with equal options, because a message with hundreds of objects is expensive. */
-function partsOf(slices: readonly Slice[]): WorkPart[] {
+function joinSlices(slices: readonly Slice[]): WorkPart[] {
   const parts: { inputs: WorkInput[]; tokenize: TokenizeOptions }[] = [];
   for (const { call, inputs } of slices) {
+    const { prefix, maxTokens, truncate } = call.tokenize;
     const last = parts.at(-1);
-    if (last !== undefined && areEqual(last.tokenize, call.tokenize)) last.inputs.push(...inputs);
+    const own = last?.tokenize;
+    if (own?.prefix === prefix && own.maxTokens === maxTokens && own.truncate === truncate)
+      last!.inputs.push(...inputs);
     else parts.push({ inputs: [...inputs], tokenize: call.tokenize });
   }
   return parts;
-}
-
-function areEqual(a: TokenizeOptions, b: TokenizeOptions): boolean {
-  return a.prefix === b.prefix && a.maxTokens === b.maxTokens && a.truncate === b.truncate;
 }
 
 function died(code: number): TrawlError {

@@ -1,26 +1,23 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { bug, serializeError, TrawlError } from '../../base/errors.ts';
-import { groupByLength, packByLength } from '../inference/length-groups.ts';
+import { groupByLength, packByLength, type TextBatch } from '../inference/length-groups.ts';
 import { valuesPerInput } from '../inference/pooling.ts';
 import type { TextModel } from '../inference/text-model.ts';
 import { TRUNCATIONS } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 import type { TokenizedText, TokenizeOptions } from '../tokenizer/truncation.ts';
-import { runBatches, type TextBatch } from './batch-runs.ts';
+import { runBatches } from './batch-runs.ts';
 import type { EncodedChunk, FromWorker, ToWorker, WorkerSetup, WorkPart } from './encoder-messages.ts';
 import { RunGate } from './run-gate.ts';
 
-/**
- * A worker thread: loads one model, then encodes chunks until it receives `close`. It ends by itself; terminating it during a run
- * would abort the process.
- */
+/** A worker thread: loads a model and encodes chunks until it gets `close`. Terminating it during a run would abort the process. */
 if (parentPort === null) throw bug('The encoder worker was started outside a worker thread');
 const port = parentPort;
 const { model, device, gate: sharedGate } = workerData as WorkerSetup;
 const gate = new RunGate(sharedGate);
 const width = valuesPerInput(model);
 
-/** Becomes smaller if the device has not enough memory for a batch of this worker or of another. */
+/** Becomes smaller when the device runs out of memory for a batch of this worker or of another. */
 let { batchTokens } = device;
 let textModel: TextModel;
 void load();
@@ -55,8 +52,12 @@ async function handle(message: ToWorker): Promise<void> {
   const tokens = new Int32Array(inputs.length);
   const truncations = new Uint8Array(inputs.length);
   const failures: EncodedChunk['failures'][number][] = [];
-  const fail = (index: number, error: unknown) => {
-    failures.push({ index, error: serializeError(asEncodingError(error)) });
+  const fail = (index: number, error: unknown): void => {
+    const failure =
+      error instanceof TrawlError
+        ? error
+        : new TrawlError('ENCODING_FAILED', `The encoder failed on a text: ${String(error)}`, { cause: error });
+    failures.push({ index, error: serializeError(failure) });
   };
   const tokenize = (index: number): TokenizedText | null => {
     try {
@@ -70,23 +71,18 @@ async function handle(message: ToWorker): Promise<void> {
       return null;
     }
   };
-  const texts = inputs.map((_, index) => tokenize(index));
+  const texts = [...inputs.keys()].map(tokenize);
   const lengths = texts.map((text) => text?.ids.length ?? 0);
   const tokenizedMs = performance.now() - started;
   const batches = await planBatches(lengths);
-  // Excludes planning, which may run the grouping trial.
+  // The time of the planning is not part of `elapsedMs`, because it may include the grouping trial.
   const planned = performance.now();
   const tokenized = batches.filter(({ indexes }) => indexes.every((index) => texts[index] !== null));
   await runBatches(tokenized, lengths, {
     batchTokens,
     async run({ indexes, length, rows }) {
-      const made = await guarded(() =>
-        textModel.run(
-          indexes.map((index) => texts[index]!),
-          length,
-          { rows, threads: message.threads },
-        ),
-      );
+      const batch = indexes.map((index) => texts[index]!);
+      const made = await guarded(() => textModel.run(batch, length, { rows, threads: message.threads }));
       for (const [i, index] of indexes.entries()) vectors.set(made[i]!, index * width);
     },
     failed: fail,
@@ -94,17 +90,8 @@ async function handle(message: ToWorker): Promise<void> {
   });
   const elapsedMs = tokenizedMs + performance.now() - planned;
   const { canGroup } = textModel;
-  const chunk: FromWorker = {
-    type: 'encoded',
-    vectors,
-    tokens,
-    truncations,
-    failures,
-    canGroup,
-    batchTokens,
-    elapsedMs,
-  };
-  port.postMessage(chunk, [vectors.buffer, tokens.buffer, truncations.buffer]);
+  const results = { vectors, tokens, truncations, failures };
+  send({ type: 'encoded', ...results, canGroup, batchTokens, elapsedMs }, [vectors, tokens, truncations]);
 }
 
 /** Batches of texts that run together, and the padded length of each. */
@@ -131,8 +118,12 @@ function flatten(parts: readonly WorkPart[]): { input: WorkInput; tokenize: Toke
   return parts.flatMap(({ inputs, tokenize }) => inputs.map((input) => ({ input, tokenize })));
 }
 
-function send(message: FromWorker): void {
-  port.postMessage(message);
+/** Sends a message. The memory of the arrays in `transferred` moves to the receiver. */
+function send(message: FromWorker, transferred: readonly { readonly buffer: ArrayBuffer }[] = []): void {
+  port.postMessage(
+    message,
+    transferred.map(({ buffer }) => buffer),
+  );
 }
 
 /** Runs native work. If the process is exiting, it does not run the work and never resolves, because the thread is about to end. */
@@ -143,9 +134,4 @@ async function guarded<T>(work: () => Promise<T>): Promise<T> {
   } finally {
     gate.leave();
   }
-}
-
-function asEncodingError(error: unknown): TrawlError {
-  if (error instanceof TrawlError) return error;
-  return new TrawlError('ENCODING_FAILED', `The encoder failed on a text: ${String(error)}`, { cause: error });
 }

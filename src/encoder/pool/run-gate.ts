@@ -5,9 +5,8 @@ const EXIT_WAIT_MS = 5_000;
 
 /**
  * Delays the exit of the process while onnxruntime runs on a worker thread: ending the thread during a run aborts the process (in 4
- * of 4 trials). The worker calls `enter` and `leave` around native work. The main thread calls `stopAndWait` if the process exits
- * (`process.exit`, an uncaught error) before the pool is closed. Each side writes its own cell before it reads the other's, so
- * either the worker sees the stop or the main thread sees the run.
+ * of 4 trials). The worker calls `enter` and `leave` around native work, the main thread `stopAndWait` when the process exits. Each
+ * side writes its own cell before it reads the other's, so either the worker sees the stop or the main thread sees the run.
  */
 export class RunGate {
   readonly shared: SharedArrayBuffer;

@@ -1,10 +1,7 @@
 import type { ChunkSizer } from './chunk-size.ts';
 import { type Chunk, type EncodeCall, type PoolUser, type Slice, UNGROUPED } from './encode-call.ts';
 
-/**
- * Largest number of waiting texts whose tokens a thread counts before it encodes a chunk. Counting delays the chunk: tokenising takes
- * about 10 µs per text.
- */
+/** Most waiting texts whose tokens a thread counts before a chunk, which this delays by about 10 µs per text. */
 const MAX_COUNTED_PER_CHUNK = 256;
 
 /**
@@ -13,10 +10,7 @@ const MAX_COUNTED_PER_CHUNK = 256;
  */
 const FEW_CALLS_PER_THREAD = 4;
 
-/**
- * The texts that no thread has received. A chunk begins with texts of the next call (`call-order.ts`) and is filled with texts of
- * the same token count from all calls, which run together.
- */
+/** The texts that no thread has yet. A chunk begins with texts of the next call and is filled with texts of equal length from all calls. */
 export class WaitingTexts {
   readonly #sizer: ChunkSizer;
   readonly #order = new CallOrder();
@@ -24,25 +18,20 @@ export class WaitingTexts {
   readonly #buckets = new Map<number, Set<EncodeCall>>();
   /** Calls that may have texts to count. */
   readonly #uncounted = new Set<EncodeCall>();
-  #weight = 0;
+  /** Weight of all waiting texts; see `ChunkSizer.weight`. */
+  weight = 0;
 
   constructor(sizer: ChunkSizer) {
     this.#sizer = sizer;
   }
 
-  /** Weight of all waiting texts; see `ChunkSizer.weight`. */
-  get weight(): number {
-    return this.#weight;
-  }
-
-  /** Adds a call that has work. */
   add(call: EncodeCall): void {
     call.onDropped = () => this.#drop(call);
     this.#order.add(call);
     this.#uncounted.add(call);
     this.#enterBuckets(call);
     call.user.waitingTexts += call.remainingTexts;
-    this.#weight += call.remainingWeight;
+    this.weight += call.remainingWeight;
   }
 
   /** The next chunk for one of `threads` threads; null if no text waits. `countsTokens`: whether to count tokens of waiting texts. */
@@ -50,33 +39,39 @@ export class WaitingTexts {
     const first = this.#order.next();
     if (first === null) return null;
     const [bucket = UNGROUPED] = first.buckets();
-    const bucketCalls = this.#buckets.get(bucket)!;
     const fillsChunk = first.remainingTexts > threads || this.#order.size - 1 > FEW_CALLS_PER_THREAD * threads;
     const isGrouped = bucket !== UNGROUPED && fillsChunk;
-    const target = this.#sizer.nextWeight(this.#weight, threads, isGrouped);
-    const share = target / bucketCalls.size;
+    const target = this.#sizer.nextWeight(this.weight, threads, isGrouped);
+    const slices = this.#fill(first, bucket, target);
+    const weight = slices.reduce((sum, slice) => sum + slice.weight, 0);
+    this.weight -= weight;
+    if (!countsTokens) this.#uncounted.clear();
+    return { slices, weight, isGrouped, uncounted: this.#textsToCount() };
+  }
+
+  /** Texts of a bucket that weigh about `target`: a share of `first`, then one of each other call with texts in the bucket, in turns. */
+  #fill(first: EncodeCall, bucket: number, target: number): Slice[] {
+    const calls = this.#buckets.get(bucket)!;
+    const share = target / calls.size;
     const slices: Slice[] = [];
     let weight = 0;
     let texts = 0;
-    let call: EncodeCall | undefined = first;
-    do {
+    for (let call: EncodeCall | undefined = first; call !== undefined; [call] = calls) {
       const slice = call.takeSlice(bucket, share);
-      bucketCalls.delete(call);
-      // Moves the call to the end: every call gets one share before any gets a second.
-      if (call.textsIn(bucket) > 0) bucketCalls.add(call);
-      if (call.hasWork) this.#order.start(call);
-      else this.#forget(call);
-      call.user.waitingTexts -= slice.indexes.length;
       slices.push(slice);
       weight += slice.weight;
       texts += slice.indexes.length;
-      [call] = bucketCalls;
+      call.user.waitingTexts -= slice.indexes.length;
+      // At the end of the set, so that every call gets one share before any gets a second.
+      calls.delete(call);
+      if (call.textsIn(bucket) > 0) calls.add(call);
+      if (call.hasWork) this.#order.start(call);
+      else this.#forget(call);
       // A chunk of the target weight has about texts * target / weight texts. If at most half as many are left, they join this chunk.
-    } while (call !== undefined && (weight < target || isRemnant(bucketCalls, bucket, (texts * target) / weight / 2)));
-    if (bucketCalls.size === 0) this.#buckets.delete(bucket);
-    this.#weight -= weight;
-    if (!countsTokens) this.#uncounted.clear();
-    return { slices, weight, isGrouped, uncounted: this.#textsToCount() };
+      if (weight >= target && !isRemnant(calls, bucket, (texts * target) / weight / 2)) break;
+    }
+    if (calls.size === 0) this.#buckets.delete(bucket);
+    return slices;
   }
 
   /** Stores the token counts of a chunk's `uncounted`; 0 means that tokenising failed. */
@@ -108,7 +103,7 @@ export class WaitingTexts {
 
   #remove(call: EncodeCall): void {
     call.user.waitingTexts -= call.remainingTexts;
-    this.#weight -= call.remainingWeight;
+    this.weight -= call.remainingWeight;
     this.#forget(call);
     for (const bucket of call.buckets()) this.#leaveBucket(call, bucket);
   }
@@ -161,7 +156,7 @@ function isRemnant(calls: Iterable<EncodeCall>, bucket: number, few: number): bo
 interface UserCalls {
   /** Started calls with waiting texts, the least recently served first. */
   readonly started: Set<EncodeCall>;
-  /** Calls of which no thread has received a text yet, in the order of their arrival. */
+  /** Calls from which no thread has received a text yet, in the order of their arrival. */
   readonly unstarted: Set<EncodeCall>;
   unstartedIsNext: boolean;
 }
@@ -174,20 +169,14 @@ interface UserCalls {
 class CallOrder {
   /** Users with waiting calls; the next to be served is first. */
   readonly #users = new Map<PoolUser, UserCalls>();
-  #size = 0;
+  size = 0;
 
-  /** Calls with waiting texts. */
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Adds an unstarted call. */
   add(call: EncodeCall): void {
     const calls = this.#users.get(call.user);
     if (calls === undefined) {
       this.#users.set(call.user, { started: new Set(), unstarted: new Set([call]), unstartedIsNext: true });
     } else calls.unstarted.add(call);
-    this.#size++;
+    this.size++;
   }
 
   /** The call that begins the next chunk, or null. Marks it as started and moves its encoder to the end of the order. */
@@ -217,11 +206,10 @@ class CallOrder {
   delete(call: EncodeCall): void {
     const calls = this.#users.get(call.user);
     if (calls === undefined || !(calls.started.delete(call) || calls.unstarted.delete(call))) return;
-    this.#size--;
+    this.size--;
     if (calls.started.size + calls.unstarted.size === 0) this.#users.delete(call.user);
   }
 
-  /** The calls of one user, or of all. */
   calls(user?: PoolUser): EncodeCall[] {
     const found = user === undefined ? [...this.#users.values()] : [this.#users.get(user) ?? []].flat();
     return found.flatMap(({ started, unstarted }) => [...started, ...unstarted]);

@@ -18,20 +18,14 @@ export interface HttpRerankerOptions {
   readonly firstWaitMs?: number;
 }
 
-/** Attempts of a request that the server refuses with 429 or 503, or that gets no answer. */
-const ATTEMPTS = 5;
-/** Longest pause before a retry, also if the server asks for a longer one. */
-const MAX_WAIT_MS = 10_000;
-/** Requests at the same time. */
-const CONCURRENCY = 8;
 /** Statuses that say that the query or its passages are at fault: not valid, too large, too many tokens. */
-const REFUSED_STATUSES = [400, 413, 422];
+const REFUSED_STATUSES: readonly (number | undefined)[] = [400, 413, 422];
 
 const TRIAL: RerankList = { query: 'a', passages: ['a', 'b'] };
 
 /**
  * A rerank server: text-embeddings-inference, vLLM, or the API of Cohere or Jina. A list fails alone, after retries with growing
- * pauses: with RERANK_REFUSED if the server refuses it for good, else with RERANK_FAILED. Truncation is the server's, and so are the scores.
+ * pauses: with RERANK_REFUSED if the server refuses it for good, else with RERANK_FAILED. Truncation and scores are the server's.
  */
 export class HttpReranker implements Reranker {
   readonly info: RerankerInfo;
@@ -49,19 +43,15 @@ export class HttpReranker implements Reranker {
       apiKey: options.apiKey,
       timeoutMs: options.timeoutMs ?? 60_000,
       firstWaitMs: options.firstWaitMs ?? 250,
-      maxWaitMs: MAX_WAIT_MS,
-      attempts: ATTEMPTS,
-      concurrency: CONCURRENCY,
+      maxWaitMs: 10_000,
+      attempts: 5,
+      concurrency: 8,
       failed,
     });
     this.info = { name: options.model ?? new URL(url).host, maxTokens: null };
   }
 
-  /**
-   * Sends a trial request. A URL without a path gets `/rerank`.
-   *
-   * @throws TrawlError CONFIG_INVALID for a wrong URL; RERANK_FAILED if the server cannot be used.
-   */
+  /** Sends a trial request. A URL without a path gets `/rerank`. Throws CONFIG_INVALID for a wrong URL, else RERANK_FAILED. */
   static async open(text: string, options: HttpRerankerOptions = {}): Promise<HttpReranker> {
     const url = completeUrl(text);
     const apis = options.api === undefined ? RERANK_APIS : [options.api];
@@ -79,14 +69,15 @@ export class HttpReranker implements Reranker {
 
   async score(lists: readonly RerankList[], options: RerankOptions = {}): Promise<RerankScores> {
     throwIfCancelled(options.signal);
-    const started = performance.now();
-    let firstStart: number | undefined;
+    const called = performance.now();
+    let started: number | undefined;
+    const onStart = (): void => {
+      started ??= performance.now();
+    };
     const outcomes = await Promise.all(
       lists.map(async (list): Promise<RerankOutcome> => {
         try {
-          const scores = await this.#scoresOf(list, options, () => {
-            firstStart ??= performance.now();
-          });
+          const scores = await this.#scoreList(list, options, onStart);
           return { ok: true, scores, tokens: null, truncated: 0 };
         } catch (error) {
           const failure = asTrawlError(error);
@@ -95,26 +86,25 @@ export class HttpReranker implements Reranker {
         }
       }),
     );
-    return { outcomes, waitedMs: firstStart === undefined ? 0 : firstStart - started };
+    return { outcomes, waitedMs: (started ?? called) - called };
   }
 
   async close(): Promise<void> {
     this.#servers.close();
   }
 
-  /** The scores of a list, in requests of as many passages as the server takes. */
-  async #scoresOf(
-    list: RerankList,
+  async #scoreList(
+    { query, passages }: RerankList,
     { raw = false, signal }: RerankOptions,
     onStart: () => void,
   ): Promise<Float32Array> {
-    const { query, passages } = list;
+    const { model } = this.#options;
     const scores = new Float32Array(passages.length);
     const most = MOST_PASSAGES[this.#api];
     for (let from = 0; from < passages.length; from += most) {
       const part = passages.slice(from, from + most);
-      const body = rerankBody(this.#api, { query, passages: part }, { model: this.#options.model, raw });
-      const reply = await this.#servers.send({ url: () => this.#url, body: JSON.stringify(body), signal, onStart });
+      const body = JSON.stringify(rerankBody(this.#api, { query, passages: part }, { model, raw }));
+      const reply = await this.#servers.send({ url: () => this.#url, body, signal, onStart });
       scores.set(rerankScores(this.#api, reply, part.length), from);
     }
     return scores;
@@ -128,11 +118,8 @@ function completeUrl(text: string): string {
 }
 
 /** The messages have no part of the reply, which may repeat queries. */
-function failed(reason: string, { status }: { readonly status?: number } = {}): TrawlError {
-  if (status !== undefined && REFUSED_STATUSES.includes(status)) return refused(reason);
-  return new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
-}
-
-function refused(reason: string): TrawlError {
-  return new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`);
+function failed(reason: string, { status }: { readonly status?: number }): TrawlError {
+  return REFUSED_STATUSES.includes(status)
+    ? new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`)
+    : new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
 }

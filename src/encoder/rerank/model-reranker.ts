@@ -1,5 +1,6 @@
-import { type CrossEncoder, openCrossEncoder, type ScoreResult } from '../cross-encoder.ts';
+import { type CrossEncoder, openCrossEncoder } from '../cross-encoder.ts';
 import type { RunOptions } from '../open-encoder.ts';
+import type { EncodeOutcome } from '../text-encoder.ts';
 import type { Reranker, RerankerInfo, RerankList, RerankOptions, RerankOutcome, RerankScores } from './reranker.ts';
 
 /**
@@ -17,7 +18,6 @@ export class ModelReranker implements Reranker {
     this.info = { name, maxTokens: maxTokens.passage, sha256 };
   }
 
-  /** Errors as of `openCrossEncoder`. */
   static async open(nameOrFolder: string, options: RunOptions = {}): Promise<ModelReranker> {
     return new ModelReranker(await openCrossEncoder(nameOrFolder, options));
   }
@@ -28,17 +28,15 @@ export class ModelReranker implements Reranker {
 
   async score(lists: readonly RerankList[], { raw = false, signal }: RerankOptions = {}): Promise<RerankScores> {
     const pairs = lists.flatMap(({ query, passages }) => passages.map((passage) => ({ query, passage })));
-    const result = await this.#model.scorePairs(pairs, {
-      activation: raw ? 'none' : 'model',
-      signal,
-    });
+    const scored = await this.#model.scorePairs(pairs, { activation: raw ? 'none' : 'model', signal });
     let start = 0;
     const outcomes = lists.map(({ passages }) => {
-      const outcome = outcomeOf(result, start, passages.length);
-      start += passages.length;
+      const end = start + passages.length;
+      const outcome = listOutcome(scored.scores.slice(start, end), scored.outcomes.slice(start, end));
+      start = end;
       return outcome;
     });
-    return { outcomes, waitedMs: result.waitedMs };
+    return { outcomes, waitedMs: scored.waitedMs };
   }
 
   close(): Promise<void> {
@@ -46,14 +44,13 @@ export class ModelReranker implements Reranker {
   }
 }
 
-/** The outcome of the list with `count` pairs from `start`. */
-function outcomeOf({ scores, outcomes }: ScoreResult, start: number, count: number): RerankOutcome {
+function listOutcome(scores: Float32Array, pairs: readonly EncodeOutcome[]): RerankOutcome {
   let tokens = 0;
   let truncated = 0;
-  for (const outcome of outcomes.slice(start, start + count)) {
-    if (!outcome.ok) return outcome;
-    tokens += outcome.tokens ?? 0;
-    if (outcome.truncated) truncated++;
+  for (const pair of pairs) {
+    if (!pair.ok) return pair;
+    tokens += pair.tokens ?? 0;
+    if (pair.truncated) truncated++;
   }
-  return { ok: true, scores: scores.slice(start, start + count), tokens, truncated };
+  return { ok: true, scores, tokens, truncated };
 }

@@ -6,15 +6,9 @@ export const DEFAULT_MAX_RERANK_TOKENS = 16 * 1024 * 1024;
 
 /** Tokens of a pair beside its texts: [CLS] and separators. */
 const FRAMING_TOKENS = 4;
-/** A token of English text has about four characters. */
 const CHARACTERS_PER_TOKEN = 4;
 
-/**
- * Refuses a call whose pairs have more tokens than `maxTokens`, by an estimate from their characters: tokenising them all would take
- * a large part of the time that the limit is to save.
- *
- * @throws TrawlError RERANK_TOO_LARGE.
- */
+/** Refuses a call with too many tokens, estimated from characters, because tokenising them takes long. Throws RERANK_TOO_LARGE. */
 export function checkPairBudget(
   lists: readonly RerankList[],
   { maxTokens: limit }: RerankerInfo,

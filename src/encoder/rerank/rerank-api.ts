@@ -21,20 +21,10 @@ export function rerankBody(
       "This reranker is a server with Cohere's format, which has no raw scores. Ask for scores after the activation.",
     );
   }
-  return {
-    model,
-    query,
-    documents: passages,
-    top_n: passages.length,
-    return_documents: false,
-  };
+  return { model, query, documents: passages, top_n: passages.length, return_documents: false };
 }
 
-/**
- * The scores in a reply, in the order of the passages.
- *
- * @throws TrawlError RERANK_FAILED for a reply that does not have one finite score for each passage.
- */
+/** The scores in a reply, in the order of the passages. Throws RERANK_FAILED without one finite score for each. */
 export function rerankScores(api: RerankApi, reply: unknown, passages: number): Float32Array {
   const results = api === 'tei' ? reply : (reply as { results?: unknown } | null)?.results;
   if (!Array.isArray(results)) throw unusable(api === 'tei' ? 'it is not a list' : 'it has no list `results`');

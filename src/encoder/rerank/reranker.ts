@@ -1,6 +1,5 @@
 import type { TrawlError } from '../../base/errors.ts';
 
-/** A query with the passages to score for it. */
 export interface RerankList {
   readonly query: string;
   readonly passages: readonly string[];
@@ -50,4 +49,17 @@ export interface Reranker {
   score(lists: readonly RerankList[], options?: RerankOptions): Promise<RerankScores>;
   /** Rejects waiting calls, waits for running ones and frees the model. Safe to call twice. */
   close(): Promise<void>;
+}
+
+export interface RankedPassage {
+  /** Position of the passage in its list, from 0. */
+  readonly index: number;
+  readonly score: number;
+}
+
+/** Passages by score, largest first; equal scores in their order. */
+export function rankByScore(scores: ArrayLike<number>): RankedPassage[] {
+  return Array.from(scores, (score, index) => ({ index, score })).sort(
+    (a, b) => b.score - a.score || a.index - b.index,
+  );
 }

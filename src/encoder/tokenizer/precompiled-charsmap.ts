@@ -11,7 +11,6 @@ const PREPENDED = '\\u0600-\\u0605\\u06DD\\u070F\\u0890\\u0891\\u08E2\\u0D4E\\u2
 /** Text in which a grapheme may have more than one character. */
 const CLUSTER = `\\r\\n|[^${JOINING}]?[${JOINING}]+(?:(?<=[${PREPENDED}])[^${JOINING}][${JOINING}]*)*`;
 
-/** Maximum number of cached replacements. */
 const MAX_CACHED = 10_000;
 
 const utf8 = new TextEncoder();
@@ -21,10 +20,10 @@ const utf8 = new TextEncoder();
  * base64 of a double-array trie (uint32 length, little-endian, then its units) and the normalised strings, each ending in
  * NUL. The library approximates it by NFKC.
  *
- * The rules follow the reference (the Rust crate spm_precompiled), including its oddities. A grapheme of fewer than six bytes
- * is replaced as a whole by the replacement of its *shortest* known prefix: `e` with a mark keeps the mark if no entry starts with
- * `e`, but a mark after a full-width letter is lost. Longer graphemes are replaced character by character. The result can differ
- * from the reference only in a cluster of more than 100 characters, where a window may end inside a grapheme.
+ * The rules follow the reference (the Rust crate spm_precompiled), including its oddities: a grapheme of fewer than six bytes is
+ * replaced as a whole by the replacement of its *shortest* known prefix, so that a mark after a full-width letter is lost; longer
+ * graphemes are replaced character by character. The result can differ from the reference only in a cluster of more than 100
+ * characters, where a window may end inside a grapheme.
  */
 export function precompiledNormalizer(base64: string): (text: string) => string {
   const lookUp = charsmapLookUp(Buffer.from(base64, 'base64'));

@@ -1,53 +1,16 @@
-import {
-  type BertNormalizerConfig,
-  lowerCased,
-  normalizeBertText,
-  splitBertWords,
-  withoutEndlessMarks,
-} from './bert-text.ts';
+import { canonicalForm, lowerCased, normalizeBertText, stripper, withoutEndlessMarks } from './normalizers.ts';
 import { precompiledNormalizer } from './precompiled-charsmap.ts';
-import { patternSplitter, type SplitConfig } from './split-pattern.ts';
 import {
-  type ByteLevelConfig,
   byteLevelSplitter,
-  type MetaspaceConfig,
   metaspaceSplitter,
+  patternSplitter,
   splitAtWhitespace,
-  stripper,
-} from './split-words.ts';
+  splitBertWords,
+} from './splitters.ts';
 import { bertBoundary, type TextBoundary, wordBoundary } from './text-boundary.ts';
-import { unicodeForm } from './unicode-forms.ts';
+import type { AddedToken, TokenizerFile, TokenizerPart } from './tokenizer-file.ts';
 import { type UnigramModel, unigramEncoder } from './unigram-pieces.ts';
 import { type WordPieceModel, wordPieceEncoder } from './word-pieces.ts';
-
-/** The fields of a tokenizer.json that this file uses; the library reads the others. */
-export interface TokenizerFile {
-  readonly normalizer?: Part | null;
-  readonly pre_tokenizer?: Part | null;
-  readonly model?: Part;
-  readonly post_processor?: Part | null;
-  readonly added_tokens?: readonly AddedToken[];
-}
-
-interface AddedToken {
-  readonly content: string;
-  readonly id?: number;
-  readonly special?: boolean;
-  readonly normalized?: boolean;
-  readonly lstrip?: boolean;
-  readonly rstrip?: boolean;
-}
-
-interface Part {
-  readonly type?: string;
-  readonly normalizers?: readonly Part[];
-  readonly pretokenizers?: readonly Part[];
-  readonly precompiled_charsmap?: string | null;
-  readonly pattern?: { readonly Regex?: string; readonly String?: string };
-  readonly byte_fallback?: boolean;
-  readonly strip_left?: boolean;
-  readonly strip_right?: boolean;
-}
 
 /** The members of the library's class that this project uses; the library's declarations do not resolve under `nodenext`. */
 export interface LibraryTokenizer {
@@ -86,7 +49,9 @@ export function fileForLibrary(file: object): object {
   const { model, added_tokens: addedTokens = [] } = file as TokenizerFile;
   const changed = {
     ...file,
-    added_tokens: addedTokens.map((token) => (stripsWhitespace(token) ? plain(token) : token)),
+    added_tokens: addedTokens.map((token) =>
+      stripsWhitespace(token) ? { ...token, lstrip: false, rstrip: false } : token,
+    ),
   };
   if (!isUnigram(model)) return changed;
   if (model.byte_fallback === true) throw new Error('its Unigram model has byte_fallback, which is not supported');
@@ -97,16 +62,15 @@ export function fileForLibrary(file: object): object {
 /** Removes white space beside added tokens with lstrip or rstrip (`<mask>`), with the reference's definition of white space. */
 export function whitespaceStripper({ added_tokens: addedTokens = [] }: TokenizerFile): (text: string) => string {
   const stripping = addedTokens.filter(stripsWhitespace);
+  if (stripping.length === 0) return (text) => text;
   const anyOf = (tokens: readonly AddedToken[]) =>
     tokens.map(({ content }) => content.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|') || '(?!)';
+  const [left, right] = [stripping.filter(({ lstrip }) => lstrip), stripping.filter(({ rstrip }) => rstrip)];
   const space = '\\p{White_Space}';
   // The lookbehind avoids a match attempt at every character of a run of white space.
-  const before = new RegExp(
-    `(?<!${space})${space}+(?=${anyOf(stripping.filter((token) => token.lstrip === true))})`,
-    'gu',
-  );
-  const after = new RegExp(`(?<=${anyOf(stripping.filter((token) => token.rstrip === true))})${space}+`, 'gu');
-  return (text) => (stripping.length === 0 ? text : text.replace(before, '').replace(after, ''));
+  const before = new RegExp(`(?<!${space})${space}+(?=${anyOf(left)})`, 'gu');
+  const after = new RegExp(`(?<=${anyOf(right)})${space}+`, 'gu');
+  return (text) => text.replace(before, '').replace(after, '');
 }
 
 /** Whether this file strips white space beside the token. Tokens that are matched after normalisation are left to the library. */
@@ -114,14 +78,7 @@ function stripsWhitespace({ lstrip, rstrip, special, normalized }: AddedToken): 
   return (lstrip === true || rstrip === true) && !(normalized ?? special !== true);
 }
 
-function plain(token: AddedToken): AddedToken {
-  return { ...token, lstrip: false, rstrip: false };
-}
-
-/**
- * Replaces the library's functions that differ from the reference. Returns the boundaries at which a long text may be split before
- * it is tokenised; null if it must not be split.
- */
+/** Replaces the library's functions that differ from the reference. Returns where a long text may be split; null if nowhere. */
 export function applyReferenceRules(tokenizer: LibraryTokenizer, file: TokenizerFile): TextBoundary | null {
   replaceNormalizer(tokenizer, file.normalizer ?? null);
   replacePreTokenizer(tokenizer, file.pre_tokenizer ?? null);
@@ -134,61 +91,59 @@ export function canSplitAtWhitespace({ normalizer, pre_tokenizer }: TokenizerFil
   return normalizer?.type === 'BertNormalizer' && pre_tokenizer?.type === 'BertPreTokenizer';
 }
 
-function replaceNormalizer(tokenizer: LibraryTokenizer, part: Part | null): void {
+function replaceNormalizer(tokenizer: LibraryTokenizer, part: TokenizerPart | null): void {
   const library = tokenizer.normalizer;
   if (part === null || library === null) return;
   const exact = exactNormalizer(part);
-  if (exact !== null) {
-    tokenizer.normalizer = exact;
-    return;
-  }
   for (const [i, inner] of (part.normalizers ?? []).entries()) {
     const normalize = exactNormalizer(inner);
-    if (normalize !== null) library.normalizers![i] = { normalize };
+    if (normalize !== undefined) library.normalizers![i] = { normalize };
   }
-  tokenizer.normalizer = (text) => library(withoutEndlessMarks(text));
+  tokenizer.normalizer = exact ?? ((text) => library(withoutEndlessMarks(text)));
 }
 
-function exactNormalizer(part: Part): ((text: string) => string) | null {
+function exactNormalizer(part: TokenizerPart): ((text: string) => string) | undefined {
   switch (part.type) {
     case 'BertNormalizer':
-      return (text) => normalizeBertText(text, part as BertNormalizerConfig);
+      return (text) => normalizeBertText(text, part);
     case 'Precompiled':
       return precompiledNormalizer(part.precompiled_charsmap ?? '');
     case 'Strip':
       return stripper(part);
     case 'Lowercase':
       return lowerCased;
+    case 'NFC':
+    case 'NFD':
+      return canonicalForm(part.type);
     default:
-      return unicodeForm(part.type);
+      return undefined;
   }
 }
 
-function replacePreTokenizer(tokenizer: LibraryTokenizer, part: Part | null): void {
+function replacePreTokenizer(tokenizer: LibraryTokenizer, part: TokenizerPart | null): void {
   const library = tokenizer.pre_tokenizer;
   if (part === null || library === null) return;
-  const exact = exactSplitter(part);
-  if (exact !== null) tokenizer.pre_tokenizer = exact;
+  tokenizer.pre_tokenizer = exactSplitter(part) ?? library;
   for (const [i, inner] of (part.pretokenizers ?? []).entries()) {
     const split = exactSplitter(inner);
-    if (split !== null) library.tokenizers![i] = { pre_tokenize: (texts) => [texts].flat().flatMap(split) };
+    if (split !== undefined) library.tokenizers![i] = { pre_tokenize: (texts) => [texts].flat().flatMap(split) };
   }
 }
 
-function exactSplitter(part: Part): ((text: string) => string[]) | null {
+function exactSplitter(part: TokenizerPart): ((text: string) => string[]) | undefined {
   switch (part.type) {
     case 'BertPreTokenizer':
       return splitBertWords;
     case 'ByteLevel':
-      return byteLevelSplitter(part as ByteLevelConfig);
+      return byteLevelSplitter(part);
     case 'WhitespaceSplit':
       return splitAtWhitespace;
     case 'Metaspace':
-      return metaspaceSplitter(part as MetaspaceConfig);
+      return metaspaceSplitter(part);
     case 'Split':
-      return patternSplitter(part as SplitConfig);
+      return patternSplitter(part);
     default:
-      return null;
+      return undefined;
   }
 }
 
@@ -207,14 +162,14 @@ function replaceModel(model: LibraryModel, { model: part, added_tokens: addedTok
   }
 }
 
-function isUnigram(part: Part | undefined): part is Part & UnigramModel {
-  return part?.type === 'Unigram' && Array.isArray((part as Partial<UnigramModel>).vocab);
+function isUnigram(part: TokenizerPart | undefined): part is TokenizerPart & UnigramModel {
+  return part?.type === 'Unigram' && Array.isArray(part.vocab);
 }
 
 function boundaryOf(file: TokenizerFile): TextBoundary | null {
   const added = (file.added_tokens ?? []).map((token) => token.content);
   if (canSplitAtWhitespace(file)) {
-    return bertBoundary(added, (file.normalizer as BertNormalizerConfig).handle_chinese_chars ?? true);
+    return bertBoundary(added, file.normalizer?.handle_chinese_chars ?? true);
   }
   const { normalizer, pre_tokenizer: words } = file;
   const normalizers = normalizer == null ? [] : (normalizer.normalizers ?? [normalizer]);
@@ -226,9 +181,9 @@ function boundaryOf(file: TokenizerFile): TextBoundary | null {
 }
 
 /** Whether a word ends where a single space stands between two ASCII letters or digits. */
-function splitsBeforeSpaces(part: Part): boolean {
-  const split = exactSplitter(part);
-  if (split === null) return false;
-  if (part.type === 'Split') return ['a b', 'a 1', '1 a', '1 1'].every((text) => split(text)[0] === text.charAt(0));
-  return (part as ByteLevelConfig).use_regex !== false && (part as MetaspaceConfig).split !== false;
+function splitsBeforeSpaces(part: TokenizerPart): boolean {
+  const splitter = exactSplitter(part);
+  if (splitter === undefined) return false;
+  if (part.type === 'Split') return ['a b', 'a 1', '1 a', '1 1'].every((text) => splitter(text)[0] === text.charAt(0));
+  return part.use_regex !== false && part.split !== false;
 }

@@ -1,25 +1,23 @@
 import { Tokenizer } from '@huggingface/tokenizers';
-import { TrawlError } from '../../base/errors.ts';
-import { type JsonObject, readJsonFile } from '../model/json-file.ts';
+import { invalidModel, type JsonObject, readJsonFile } from '../model/json-file.ts';
 import { idsOfHead, type TextBoundary } from './text-boundary.ts';
+import type { AddedToken, TokenizerFile } from './tokenizer-file.ts';
 import {
   applyReferenceRules,
   canSplitAtWhitespace,
   fileForLibrary,
   type LibraryTokenizer,
-  type TokenizerFile,
   whitespaceStripper,
 } from './tokenizer-rules.ts';
 
 /**
  * Turns a text into token ids by a tokenizer.json. The ids equal the ids of the reference implementation (Rust `tokenizers`) for BERT's
- * WordPiece, RoBERTa's byte-level BPE and XLM-R's Unigram; `tokenizer-rules.ts` replaces the library's functions that differ. Only
- * this file imports @huggingface/tokenizers. The file's `truncation` and `padding` sections are ignored: limits come from the
- * model's description (`truncation.ts`).
+ * WordPiece, RoBERTa's byte-level BPE and XLM-R's Unigram; `tokenizer-rules.ts` replaces the library's functions that differ. The
+ * file's `truncation` and `padding` sections are ignored: limits come from the model's description (`truncation.ts`).
  *
  * Special tokens written in a text (`[SEP]`, case-sensitive) become special tokens, as in other retrieval servers. A lone surrogate
  * is read as U+FFFD, as UTF-8 encodes it; BERT's normaliser removes it, together with NUL and control characters. Combining marks
- * after the 30th in a row are dropped (`bert-text.ts`). Tokenising takes linear time in the length of a text.
+ * after the 30th in a row are dropped (`normalizers.ts`). Tokenising takes linear time in the length of a text.
  */
 export class TextTokenizer {
   readonly #tokenizer: LibraryTokenizer;
@@ -36,20 +34,19 @@ export class TextTokenizer {
   readonly separator: { readonly text: string; readonly id: number } | null;
 
   /** `path` is used in messages. Throws MODEL_INVALID if the library cannot use the file. */
-  constructor(file: JsonObject, path: string) {
-    const { added_tokens: addedTokens = [] } = file as TokenizerFile;
+  constructor(json: JsonObject, path: string) {
+    const file = json as TokenizerFile;
     try {
       // The second argument is tokenizer_config.json, which the reference ignores.
       this.#tokenizer = new Tokenizer(fileForLibrary(file), {}) as unknown as LibraryTokenizer;
-      this.#stripWhitespace = whitespaceStripper(file as TokenizerFile);
-      this.#boundary = applyReferenceRules(this.#tokenizer, file as TokenizerFile);
-      this.splitsAtWhitespace = this.#boundary !== null && canSplitAtWhitespace(file as TokenizerFile);
+      this.#stripWhitespace = whitespaceStripper(file);
+      this.#boundary = applyReferenceRules(this.#tokenizer, file);
+      this.splitsAtWhitespace = this.#boundary !== null && canSplitAtWhitespace(file);
       [this.leadingIds, this.trailingIds] = this.#findFramingIds();
-      this.#pair = this.#findPairFraming((file as TokenizerFile).post_processor?.type);
-      this.separator = this.#findSeparator(addedTokens);
+      this.#pair = this.#findPairFraming(file.post_processor?.type);
+      this.separator = this.#findSeparator(file.added_tokens ?? []);
     } catch (error) {
-      throw new TrawlError(
-        'MODEL_INVALID',
+      throw invalidModel(
         `${path} is not a usable tokenizer: ${(error as Error).message}. Fetch the model's tokenizer.json again.`,
         { cause: error },
       );
@@ -70,7 +67,6 @@ export class TextTokenizer {
     return idsOfHead(text, atMost, this.#boundary, (part) => this.#idsOf(part));
   }
 
-  /** Content ids with their special tokens. */
   frame(contentIds: readonly number[]): number[] {
     return [...this.leadingIds, ...contentIds, ...this.trailingIds];
   }
@@ -91,10 +87,7 @@ export class TextTokenizer {
 
   #pairFraming(): PairFraming {
     if (this.#pair !== null) return this.#pair;
-    throw new TrawlError(
-      'MODEL_INVALID',
-      "The tokenizer's post-processor has no template for pairs, which a cross-encoder needs.",
-    );
+    throw invalidModel("The tokenizer's post-processor has no template for pairs, which a cross-encoder needs.");
   }
 
   #idsOf(text: string): number[] {
@@ -105,7 +98,7 @@ export class TextTokenizer {
   #findFramingIds(): [number[], number[]] {
     const content = this.#idsOf('a');
     const framed = this.#tokenizer.encode('a').ids;
-    const start = framed.findIndex((_, at) => content.every((id, i) => framed[at + i] === id));
+    const start = indexOfRun(framed, content);
     if (start < 0) throw new Error('its post-processor changes the ids of the text');
     return [framed.slice(0, start), framed.slice(start + content.length)];
   }
@@ -117,22 +110,19 @@ export class TextTokenizer {
       add_special_tokens: true,
       return_token_type_ids: true,
     });
-    const startsAt = (from: number) =>
-      ids.findIndex((_, at) => at >= from && content.every((id, i) => ids[at + i] === id));
-    const first = startsAt(0);
-    const second = first < 0 ? -1 : startsAt(first + content.length);
+    const first = indexOfRun(ids, content);
+    const second = first < 0 ? -1 : indexOfRun(ids, content, first + content.length);
     if (second < 0) return null;
-    // The reference gives all tokens of RoBERTa's pairs type 0; the library gives 0 and 1.
-    const secondType = postProcessor === 'RobertaProcessing' ? 0 : (types[second] ?? 0);
     return {
       before: ids.slice(0, first),
       between: ids.slice(first + content.length, second),
       after: ids.slice(second + content.length),
-      secondType,
+      // The reference gives all tokens of RoBERTa's pairs type 0; the library gives 0 and 1.
+      secondType: postProcessor === 'RobertaProcessing' ? 0 : (types[second] ?? 0),
     };
   }
 
-  #findSeparator(addedTokens: NonNullable<TokenizerFile['added_tokens']>): TextTokenizer['separator'] {
+  #findSeparator(addedTokens: readonly AddedToken[]): TextTokenizer['separator'] {
     const lastId = this.trailingIds.at(-1);
     const own = lastId === undefined ? undefined : this.#tokenizer.id_to_token(lastId);
     for (const text of ['[SEP]', own]) {
@@ -143,6 +133,11 @@ export class TextTokenizer {
     }
     return null;
   }
+}
+
+/** Where a run of ids begins in others, from a position on; -1 if nowhere. */
+function indexOfRun(ids: readonly number[], run: readonly number[], from = 0): number {
+  return ids.findIndex((_, at) => at >= from && run.every((id, i) => ids[at + i] === id));
 }
 
 /** Special tokens before, between and after two texts. Those after have the second text's type, the others 0. */

@@ -42,10 +42,7 @@ const REMOVED = `[[\\p{Cc}\\p{Cf}\\p{Co}\\p{Cs}\\uFFFD]--[\\t\\n\\r${NOT_FORMAT}
 /** Characters that become separate words. The gap before U+2B920 is a mistake in the crate, repeated here for equal ids. */
 const CJK = ranges('3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2B81F 2B920-2CEAF 2F800-2FA1F');
 
-/**
- * Letters and numbers in Unicode 17 that are not letters or numbers in the crate's byte-level pre-tokenizer, which uses another
- * library with Unicode 16.
- */
+/** Letters and numbers in Unicode 17 that are none for the crate's byte-level pre-tokenizer, which has Unicode 16. */
 const NOT_LETTERS = ranges(`
   88F C5C CDC A7CE-A7CF A7D2 A7D4 A7F1 10940-10959 10EC5-10EC7 11DB0-11DDB 16EA0-16EB8 16EBB-16ED3 16FF2-16FF3
   187F8-187FF 18D09-18D1E 18D80-18DF2 1E6C0-1E6DE 1E6E0-1E6E2 1E6E4-1E6E5 1E6E7-1E6ED 1E6F0-1E6F4 1E6FE-1E6FF
@@ -64,10 +61,7 @@ export const byteLevelWords = new RegExp(
   'gv',
 );
 
-/**
- * Characters newer than Unicode 9 that normalisation moves or composes in JavaScript but not in the crate, whose normalisation has
- * the tables of Unicode 9.
- */
+/** Characters newer than Unicode 9, which JavaScript's normalisation moves or composes; the crate's has the tables of Unicode 9. */
 const NOT_NORMALIZED = ranges(`
   7FD 897-89F 8CA-8D3 9FE C3C D3B-D3C EBA 1715 1ABF-1ADD 1AE0-1AEB 1DF6-1DFA A82C 105C9 105D2 105DA 105E4 10D24-10D27
   10D69-10D6D 10EAB-10EAC 10EFA-10EFB 10EFD-10EFF 10F46-10F50 10F82-10F85 11070 1133B 11382-11385 1138B 1138E
@@ -79,7 +73,7 @@ const NOT_NORMALIZED = ranges(`
 /** One of them, captured, so that a split keeps it. */
 export const notNormalized = new RegExp(`([${NOT_NORMALIZED}])`, 'v');
 
-/** What a pattern of a tokenizer.json means by some classes, for a pattern with the flag `v`. */
+/** The reference's meaning of some classes in a pattern of a tokenizer.json, for a RegExp with the flag `v`. */
 export const patternClasses: Readonly<Record<string, string>> = {
   '\\p{L}': LETTER,
   '\\p{N}': NUMBER,
@@ -90,7 +84,6 @@ export const patternClasses: Readonly<Record<string, string>> = {
 export const marks = new RegExp(MARKS, 'gv');
 export const removedCharacters = new RegExp(REMOVED, 'gv');
 export const cjkCharacters = new RegExp(`[${CJK}]`, 'gv');
-/** A word or one punctuation character. */
 export const bertWords = new RegExp(`[^\\s${PUNCTUATION}]+|${PUNCTUATION}`, 'gv');
 /** The ranges of `cjkCharacters`, for use inside a character class. */
 export const cjkClass: string = CJK;

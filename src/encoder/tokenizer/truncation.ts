@@ -8,10 +8,7 @@ import {
 } from '../text-encoder.ts';
 import type { TextTokenizer } from './tokenizer.ts';
 
-/**
- * Limit of the characters (UTF-16 units) that are read of a text, question or query: about 100 times what any token limit keeps. It
- * bounds the time for a text without word boundaries.
- */
+/** Characters (UTF-16 units) that are read of a text, question or query: about 100 times what any token limit keeps. */
 const MAX_CHARACTERS = 200_000;
 
 export interface TokenizeOptions {
@@ -27,17 +24,12 @@ export interface TokenizedText {
   readonly ids: readonly number[];
   /** Token type of each token (0: first text of a pair, 1: second); absent if all are 0. */
   readonly types?: readonly number[];
-  /** What truncation removed. */
   readonly cut: Truncation;
 }
 
 /**
- * Composes the text of an input, tokenises and truncates it. A question with its query becomes
- * `{prefix}{question} [SEP] {query}` with one space on each side of the separator, and history queries stand between the two; blank
- * ones are omitted.
- *
- * Only the first 200,000 characters of a text, a question or a history are read (with truncation `question`, the last history
- * queries); a longer one counts as truncated.
+ * Composes the text of an input (`composeText`), tokenises and truncates it. Only the first 200,000 characters of a text, a question or
+ * a history are read (with truncation `question`, the last history queries); a longer one counts as truncated.
  *
  * Truncation `tail` keeps the first tokens and the final special tokens, as other retrieval servers do. `question` keeps the prefix
  * and the whole query. It removes whole history queries, oldest first, and if none is left it shortens the question from its end. If
@@ -83,7 +75,6 @@ function readHistory(history: readonly string[], truncate: TruncateSide): readon
   return truncate === 'question' ? kept.toReversed() : kept;
 }
 
-/** The first `MAX_CHARACTERS` characters. */
 export function headOf(text: string): string {
   if (text.length <= MAX_CHARACTERS) return text;
   // Never splits a surrogate pair.
@@ -94,74 +85,49 @@ export function headOf(text: string): string {
 /** Shortens what stands before the query of a composed text, which has more than `room` ids, so that at most `room` ids remain. */
 function shortenContext(
   tokenizer: TextTokenizer,
-  input: QuestionAndQuery,
+  { question, query, history = [] }: QuestionAndQuery,
   prefix: string,
   room: number,
 ): { ids: number[]; cut: Truncation } {
-  const { question, query, history = [] } = input;
-  const idsWithout = (removed: number): number[] =>
-    tokenizer.contentIds(
-      composeText({ question, query, history: history.slice(removed) }, prefix, tokenizer.separator?.text ?? null),
-      room,
-    );
+  const { separator } = tokenizer;
+  const idsOf = (text: string, atMost = room): number[] => tokenizer.contentIds(text, atMost);
+  const composed = (removed: number): string =>
+    composeText({ question, query, history: history.slice(removed) }, prefix, separator?.text ?? null);
   // The fewest removed history queries with which the text fits lie in (tooFew, enough].
   let tooFew = 0;
   let enough = history.length;
   while (enough - tooFew > 1) {
     const middle = (tooFew + enough) >>> 1;
-    if (idsWithout(middle).length <= room) enough = middle;
+    if (idsOf(composed(middle)).length <= room) enough = middle;
     else tooFew = middle;
   }
   if (history.length > 0) {
-    const ids = idsWithout(enough);
+    const ids = idsOf(composed(enough));
     if (ids.length <= room) return { ids, cut: 'history' };
   }
-  if (question.trim() !== '') return shortenQuestion(tokenizer, { question, query }, prefix, room);
-  return { ids: tokenizer.contentIds(prefix + query, room).slice(0, room), cut: 'question-and-tail' };
-}
-
-/** Shortens the question of a composed text without history, which has more than `room` ids, so that at most `room` ids remain. */
-function shortenQuestion(
-  tokenizer: TextTokenizer,
-  input: QuestionAndQuery,
-  prefix: string,
-  room: number,
-): { ids: number[]; cut: Truncation } {
-  const { head, tail } = splitAtSeparator(tokenizer, input, prefix, room);
+  if (question.trim() === '') return { ids: idsOf(prefix + query).slice(0, room), cut: 'question-and-tail' };
+  const { head, tail } = splitAtSeparator();
   const headRoom = room - tail.length;
-  const prefixTokens = tokenizer.contentIds(prefix, room).length;
-  if (headRoom > prefixTokens) return { ids: [...head.slice(0, headRoom), ...tail], cut: 'question' };
-  const ids = tokenizer.contentIds(prefix + input.query, room);
+  if (headRoom > idsOf(prefix).length) return { ids: [...head.slice(0, headRoom), ...tail], cut: 'question' };
+  const ids = idsOf(prefix + query);
   return { ids: ids.slice(0, room), cut: ids.length > room ? 'question-and-tail' : 'question' };
-}
 
-/**
- * Splits the composed text's ids before the separator. Both parts are exact only up to `room` ids; of a longer tail the caller uses
- * only the length.
- */
-function splitAtSeparator(
-  tokenizer: TextTokenizer,
-  input: QuestionAndQuery,
-  prefix: string,
-  room: number,
-): { head: number[]; tail: number[] } {
-  const separator = tokenizer.separator;
-  if (tokenizer.splitsAtWhitespace) {
-    const query = tokenizer.contentIds(input.query, room);
-    const tail = separator === null ? query : [separator.id, ...query];
-    return { head: tokenizer.contentIds(prefix + input.question, room), tail };
-  }
-  // With other tokenizers, a part may have different ids alone and within the text, so the whole text is tokenised and split at the
-  // separator. Question and query may contain separators too. Without a separator, the query is the rest after the question.
-  const text = composeText(input, prefix, separator?.text ?? null);
-  const ids = tokenizer.contentIds(text, Number.POSITIVE_INFINITY);
-  if (separator === null) {
-    const start = tokenizer.contentIds(prefix + input.question, Number.POSITIVE_INFINITY).length;
+  /** Splits the ids of the text without history before the separator. Exact up to `room` ids; of a longer tail only the length counts. */
+  function splitAtSeparator(): { head: number[]; tail: number[] } {
+    if (tokenizer.splitsAtWhitespace) {
+      const tail = separator === null ? idsOf(query) : [separator.id, ...idsOf(query)];
+      return { head: idsOf(prefix + question), tail };
+    }
+    // With other tokenizers, a part may have different ids alone and within the text, so the whole text is tokenised and split at the
+    // separator. Question and query may contain separators too. Without a separator, the query is the rest after the question.
+    const whole = (text: string): number[] => idsOf(text, Number.POSITIVE_INFINITY);
+    const ids = whole(composed(history.length));
+    const isSeparator = (id: number) => id === separator?.id;
+    const separators = ids.flatMap((id, at) => (isSeparator(id) ? [at] : []));
+    const start =
+      separator === null
+        ? whole(prefix + question).length
+        : (separators[separators.length - 1 - whole(query).filter(isSeparator).length] ?? 0);
     return { head: ids.slice(0, start), tail: ids.slice(start) };
   }
-  const isSeparator = (id: number) => id === separator.id;
-  const separatorsInQuery = tokenizer.contentIds(input.query, Number.POSITIVE_INFINITY).filter(isSeparator).length;
-  const separators = ids.flatMap((id, at) => (isSeparator(id) ? [at] : []));
-  const start = separators[separators.length - 1 - separatorsInQuery] ?? 0;
-  return { head: ids.slice(0, start), tail: ids.slice(start) };
 }

@@ -45,11 +45,5 @@ export function wordPieceEncoder(model: WordPieceModel): (words: readonly string
     return pieces;
   }
 
-  return (words) => {
-    const result: string[] = [];
-    for (const word of words) {
-      for (const piece of piecesOf(word) ?? [unknown]) result.push(piece);
-    }
-    return result;
-  };
+  return (words) => words.flatMap((word) => piecesOf(word) ?? [unknown]);
 }

@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises';
 import { TrawlError } from '../../base/errors.ts';
-import type { StoredValue } from '../filter/bind-filter.ts';
-import type { Column } from '../filter/column.ts';
-import { type ColumnHeader, layOut, NO_VALUE } from './column-format.ts';
-import { columnHeaderBytes } from './column-header.ts';
+import { writeAt } from '../../base/system/durable-file.ts';
+import type { Column, StoredValue } from '../filter/column.ts';
+import { doubled } from '../typed-arrays.ts';
+import { type ColumnHeader, encodeColumnHeader, layOut, NO_VALUE } from './column-file.ts';
 
 /** Map, which finds the code of a text, has at most 2^24 entries. */
 const MAX_DISTINCT = 2 ** 24 - 1;
@@ -30,10 +30,10 @@ export class ColumnWriter {
     if (values.length > 1) this.#multiple = true;
     if (this.#count + values.length > MAX_VALUES) throw this.#tooMany(`${MAX_VALUES} values`);
     for (const value of values) {
-      if (this.#count === this.#values.length) this.#values = longer(this.#values, Float64Array);
+      if (this.#count === this.#values.length) this.#values = doubled(this.#values);
       this.#values[this.#count++] = typeof value === 'string' ? this.#codeOf(value) : value;
     }
-    if (++this.#rows === this.#starts.length) this.#starts = longer(this.#starts, Uint32Array);
+    if (++this.#rows === this.#starts.length) this.#starts = doubled(this.#starts);
     this.#starts[this.#rows] = this.#count;
   }
 
@@ -43,32 +43,23 @@ export class ColumnWriter {
     texts.sort((a, b) => Buffer.compare(a.bytes, b.bytes));
     const { type } = this.#column;
     const width = type === 'string' ? codeWidth(texts.length) : type === 'boolean' ? 1 : 8;
-    const shape = {
-      rows: this.#rows,
-      values: this.#count,
-      distinct: texts.length,
-      width,
-      multiple: this.#multiple,
-    } as const;
-    const textBytes = texts.reduce((sum, { bytes }) => sum + bytes.length, 0);
-    const header = layOut({ ...shape, type }, textBytes);
+    const [rows, values, distinct, multiple] = [this.#rows, this.#count, texts.length, this.#multiple];
+    const textBytes = Buffer.concat(texts.map(({ bytes }) => bytes));
+    const header = layOut({ type, rows, values, distinct, width, multiple }, textBytes.length);
     const file = await open(path, 'w');
+    const write = ({ buffer, byteOffset, byteLength }: NodeJS.TypedArray, position: number): Promise<void> =>
+      writeAt(file, new Uint8Array(buffer, byteOffset, byteLength), position);
     try {
-      await writeAt(file, columnHeaderBytes(header), 0);
-      if (this.#multiple) await writeAt(file, this.#starts.subarray(0, this.#rows + 1), header.starts);
-      await writeAt(
-        file,
-        this.#data(
-          header,
-          texts.map(({ text }) => text),
-        ),
-        header.data,
-      );
+      await write(encodeColumnHeader(header), 0);
+      if (multiple) await write(this.#starts.subarray(0, rows + 1), header.starts);
+      const ranks = new Uint32Array(distinct);
+      for (const [rank, { text }] of texts.entries()) ranks[this.#codes.get(text)!] = rank;
+      await write(this.#elements(header, ranks), header.data);
       if (type === 'string') {
-        const ends = new BigUint64Array(texts.length + 1);
+        const ends = new BigUint64Array(distinct + 1);
         for (const [i, { bytes }] of texts.entries()) ends[i + 1] = ends[i]! + BigInt(bytes.length);
-        await writeAt(file, ends, header.textStarts);
-        await writeAt(file, Buffer.concat(texts.map(({ bytes }) => bytes)), header.texts);
+        await write(ends, header.textStarts);
+        await write(textBytes, header.texts);
       }
       // The last section may be empty and begin after the last byte written.
       await file.truncate(header.bytes);
@@ -76,7 +67,7 @@ export class ColumnWriter {
     } finally {
       await file.close();
     }
-    return { values: this.#count, distinct: texts.length };
+    return { values, distinct };
   }
 
   #codeOf(text: string): number {
@@ -87,25 +78,24 @@ export class ColumnWriter {
     return this.#codes.size - 1;
   }
 
-  /** One element for each row, or the values of all rows one after another. */
-  #data({ width, multiple }: ColumnHeader, sorted: readonly string[]): Data {
-    const data = dataOf(width, multiple ? this.#count : this.#rows);
-    if (width === 8 && !multiple) data.fill(Number.NaN);
+  /** One element for each row, or the values of all rows one after another. `ranks`: the place of each text in order, by its code. */
+  #elements({ type, width, multiple }: ColumnHeader, ranks: Uint32Array): NodeJS.TypedArray {
+    const elements = new { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array }[width](
+      multiple ? this.#count : this.#rows,
+    );
+    if (width === 8 && !multiple) elements.fill(Number.NaN);
     // Code 0 is NO_VALUE, so the codes of texts, and of false and true, begin after it.
-    const ranks = new Uint32Array(sorted.length);
-    for (const [rank, text] of sorted.entries()) ranks[this.#codes.get(text)!] = rank;
-    const first = NO_VALUE + 1;
-    const isText = this.#column.type === 'string';
-    const element = (value: number): number => (width === 8 ? value : first + (isText ? ranks[value]! : value));
+    const element = (value: number): number =>
+      width === 8 ? value : NO_VALUE + 1 + (type === 'string' ? ranks[value]! : value);
     if (multiple) {
-      for (let i = 0; i < this.#count; i++) data[i] = element(this.#values[i]!);
+      for (let i = 0; i < this.#count; i++) elements[i] = element(this.#values[i]!);
     } else {
       for (let row = 0; row < this.#rows; row++) {
         const at = this.#starts[row]!;
-        if (at < this.#starts[row + 1]!) data[row] = element(this.#values[at]!);
+        if (at < this.#starts[row + 1]!) elements[row] = element(this.#values[at]!);
       }
     }
-    return data;
+    return elements;
   }
 
   #tooMany(what: string): TrawlError {
@@ -117,30 +107,6 @@ export class ColumnWriter {
   }
 }
 
-type Data = Uint8Array | Uint16Array | Uint32Array | Float64Array;
-
-function dataOf(width: ColumnHeader['width'], length: number): Data {
-  if (width === 8) return new Float64Array(length);
-  return width === 1 ? new Uint8Array(length) : width === 2 ? new Uint16Array(length) : new Uint32Array(length);
-}
-
 function codeWidth(distinct: number): 1 | 2 | 4 {
   return distinct <= 0xff ? 1 : distinct <= 0xffff ? 2 : 4;
-}
-
-async function writeAt(
-  file: Awaited<ReturnType<typeof open>>,
-  values: NodeJS.TypedArray,
-  position: number,
-): Promise<void> {
-  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-  for (let at = 0; at < bytes.length; ) {
-    at += (await file.write(bytes, at, Math.min(bytes.length - at, 2 ** 30), position + at)).bytesWritten;
-  }
-}
-
-function longer<T extends Float64Array | Uint32Array>(values: T, type: new (length: number) => T): T {
-  const copy = new type(2 * values.length);
-  copy.set(values);
-  return copy;
 }

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import type { BoundFilter, StoredValue } from '../filter/bind-filter.ts';
+import type { BoundFilter } from '../filter/bind-filter.ts';
+import type { StoredValue } from '../filter/column.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
-import type { ExtremesRequest } from './column-extremes.ts';
-import type { RowFilters } from './row-filters.ts';
+import type { ExtremesRequest, RowFilters } from './row-filters.ts';
 
 /** Bytes of bitmaps that an opened index keeps: about 100 filters over 21 million rows. */
 const CACHE_BYTES = 256 * 1024 * 1024;
@@ -59,14 +59,11 @@ export class FilterCache {
   #compute(key: string, compute: () => Promise<RowBitmap>): Promise<RowBitmap> {
     const computing = compute();
     this.#computing.set(key, computing);
-    const done = computing.then(
-      (rows) => {
-        const size = rows.bytes.byteLength + 2 * key.length + ENTRY_BYTES;
-        if (size <= this.#bitmaps.maxSize) this.#bitmaps.set(key, rows, { size });
-      },
-      () => undefined,
-    );
-    void done.then(() => this.#computing.delete(key));
+    const store = (rows: RowBitmap): void => {
+      const size = rows.bytes.byteLength + 2 * key.length + ENTRY_BYTES;
+      if (size <= this.#bitmaps.maxSize) this.#bitmaps.set(key, rows, { size });
+    };
+    void computing.then(store, () => undefined).then(() => this.#computing.delete(key));
     return computing;
   }
 }

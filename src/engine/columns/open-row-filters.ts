@@ -1,18 +1,44 @@
-import { environmentVariable } from '../../base/options/resolve-options.ts';
-import { loadKernel } from '../native/kernel.ts';
-import { ReferenceRowFilters } from '../reference/reference-row-filters.ts';
-import { NativeRowFilters } from './native-row-filters.ts';
-import type { ColumnSource, RowFilters } from './row-filters.ts';
+import { environmentVariable } from '../../base/options/environment.ts';
+import { RunningCalls } from '../../base/running-calls.ts';
+import type { NativeColumn } from '../native/column-functions.ts';
+import { type Kernel, loadKernel } from '../native/kernel.ts';
+import { referenceRowFilters } from '../reference/reference-row-filters.ts';
+import { RowBitmap } from '../row-bitmap.ts';
+import { type ColumnSource, columnExtremes, type RowFilters } from './row-filters.ts';
 
 /**
  * Opens the columns of an index with the fastest engine of this machine; both find the same rows. `TRAWL_ISA=reference` chooses
  * TypeScript.
  *
+ * @param rows of the index.
  * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file.
  */
 export async function openRowFilters(sources: readonly ColumnSource[], rows: number): Promise<RowFilters> {
   const loaded = environmentVariable('TRAWL_ISA') === 'reference' ? undefined : loadKernel();
-  return loaded?.ok === true
-    ? await NativeRowFilters.open(sources, rows, loaded.kernel)
-    : new ReferenceRowFilters(sources, rows);
+  return loaded?.ok === true ? openNativeRowFilters(sources, rows, loaded.kernel) : referenceRowFilters(sources, rows);
+}
+
+/** Filters by the native engine, on its threads over mapped files. @throws as `openRowFilters`. @internal Exported for tests. */
+export async function openNativeRowFilters(
+  sources: readonly ColumnSource[],
+  rows: number,
+  kernel: Kernel,
+): Promise<RowFilters> {
+  const handles: NativeColumn[] = [];
+  const closeAll = (): void => {
+    for (const handle of handles) kernel.closeColumn(handle);
+  };
+  try {
+    for (const { paths, type } of sources) handles.push(await kernel.openColumn(paths, type));
+  } catch (error) {
+    closeAll();
+    throw error;
+  }
+  const calls = new RunningCalls('The index is closed.');
+  return {
+    rows: (test, signal) =>
+      calls.run(async () => new RowBitmap(rows, await kernel.filterRows(handles, test, rows, signal))),
+    extremes: (column, request) => calls.run(() => columnExtremes(sources[column]!.paths, request)),
+    close: () => calls.close(closeAll),
+  };
 }

@@ -1,11 +1,7 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { Column, ColumnType } from './column.ts';
-import { DATE_FORMATS, parseDate } from './date.ts';
+import { type Column, type ColumnType, type StoredValue, storedValue } from './column.ts';
+import { DATE_FORMATS } from './date.ts';
 import { type Comparison, canonicalFilter, type Filter, type FilterBounds, type FilterValue } from './filter.ts';
-import { wellFormed } from './well-formed.ts';
-
-/** A value as a column file stores it: text; a number, a date in milliseconds since 1970, or 1 and 0 for true and false. */
-export type StoredValue = string | number;
 
 export interface Bound {
   readonly value: StoredValue;
@@ -41,7 +37,7 @@ export function bindFilter(filter: Filter, columns: readonly Column[], index: st
     const column = columns.findIndex(({ name }) => name === each.column);
     if (column < 0) throw unknownColumn(each.column, columns, index);
     if (each.op === 'exists') return { type: 'exists', column };
-    const stored = (value: FilterValue): StoredValue => storedValue(value, columns[column]!);
+    const stored = (value: FilterValue): StoredValue => boundValue(value, columns[column]!);
     if (each.op === 'in') return { type: 'in', column, values: each.values.map(stored) };
     if (each.op === 'range') return range(column, columns[column]!, each, stored);
     return comparison(column, columns[column]!, each.op, stored(each.value));
@@ -70,13 +66,7 @@ function range(
     if (open !== undefined) return { value: stored(open), open: true };
     return closed === undefined ? undefined : { value: stored(closed), open: false };
   };
-  const [least, most] = [bound(gt, gte), bound(lt, lte)];
-  return {
-    type: 'range',
-    column,
-    least,
-    most,
-  };
+  return { type: 'range', column, least: bound(gt, gte), most: bound(lt, lte) };
 }
 
 function booleanOrder(name: string, op: string): TrawlError {
@@ -86,8 +76,8 @@ function booleanOrder(name: string, op: string): TrawlError {
   );
 }
 
-function storedValue(value: FilterValue, { name, type }: Column): StoredValue {
-  const stored = STORED[type](value);
+function boundValue(value: FilterValue, { name, type }: Column): StoredValue {
+  const stored = storedValue(type, value);
   if (stored !== undefined) return stored;
   throw new TrawlError(
     'INVALID_REQUEST',
@@ -95,13 +85,6 @@ function storedValue(value: FilterValue, { name, type }: Column): StoredValue {
     { details: { column: name, type } },
   );
 }
-
-const STORED: Readonly<Record<ColumnType, (value: FilterValue) => StoredValue | undefined>> = {
-  string: (value) => (typeof value === 'string' ? wellFormed(value) : undefined),
-  number: (value) => (typeof value === 'number' ? value : undefined),
-  boolean: (value) => (typeof value === 'boolean' ? Number(value) : undefined),
-  date: (value) => (typeof value === 'string' ? parseDate(value) : undefined),
-};
 
 const EXPECTED: Readonly<Record<ColumnType, string>> = {
   string: 'a text (in an expression in single quotes)',

@@ -7,7 +7,6 @@ import {
   MAX_FILTER_NODES,
   MAX_FILTER_VALUES,
 } from './filter.ts';
-import { type Token, tokensOf } from './filter-tokens.ts';
 
 const EXAMPLE = "source in ('a', 'b') and date >= 2020-01-01 and not archived";
 
@@ -29,9 +28,7 @@ class Parser {
 
   constructor(text: string) {
     this.#text = text;
-    const tokens = tokensOf(text);
-    if ('expected' in tokens) throw this.#fault(tokens.at, tokens.expected);
-    this.#tokens = tokens;
+    this.#tokens = tokensOf(text);
   }
 
   parse(): Filter {
@@ -127,15 +124,89 @@ class Parser {
   }
 
   #expected(what: string): TrawlError {
-    return this.#fault(this.#peek.at, what);
+    return fault(this.#text, this.#peek.at, what);
   }
+}
 
-  #fault(at: number, expected: string): TrawlError {
-    const found = at >= this.#text.length ? 'the end' : JSON.stringify(this.#text.slice(at, at + 20));
-    return new TrawlError(
-      'INVALID_REQUEST',
-      `The filter cannot be read at character ${at + 1}: found ${found}, expected ${expected}. Example: ${EXAMPLE}.`,
-      { details: { position: at } },
-    );
+function fault(text: string, at: number, expected: string): TrawlError {
+  const found = at >= text.length ? 'the end' : JSON.stringify(text.slice(at, at + 20));
+  return new TrawlError(
+    'INVALID_REQUEST',
+    `The filter cannot be read at character ${at + 1}: found ${found}, expected ${expected}. Example: ${EXAMPLE}.`,
+    { details: { position: at } },
+  );
+}
+
+/** A word or sign of a filter expression. */
+type Token =
+  | { readonly type: 'keyword' | 'symbol' | 'name'; readonly value: string; readonly at: number }
+  | { readonly type: 'value'; readonly value: FilterValue; readonly at: number }
+  | { readonly type: 'end'; readonly value: ''; readonly at: number };
+
+const SPACE = /\s+/y;
+const SYMBOL = /<=|>=|!=|[=<>(),]/y;
+const DATE = /\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)?/y;
+const NUMBER = /-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?/y;
+const WORD = /[\p{L}_$@][\p{L}\p{M}\p{N}_$@.-]*/uy;
+const KEYWORDS: readonly string[] = ['and', 'or', 'not', 'in', 'exists'];
+
+/** The tokens of an expression; the last one has the type `end`. Keywords may have capital letters. */
+function tokensOf(text: string): readonly Token[] {
+  const tokens: Token[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const space = matchAt(SPACE, text, at);
+    if (space !== undefined) {
+      at += space.length;
+      continue;
+    }
+    const { token, length } = nextToken(text, at);
+    tokens.push(token);
+    at += length;
   }
+  return [...tokens, { type: 'end', value: '', at }];
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0];
+}
+
+function nextToken(text: string, at: number): { readonly token: Token; readonly length: number } {
+  const symbol = matchAt(SYMBOL, text, at);
+  if (symbol !== undefined) return { token: { type: 'symbol', value: symbol, at }, length: symbol.length };
+  const quoted = quotedAt(text, at, "'");
+  if (quoted !== null) return { token: { type: 'value', value: quoted.value, at }, length: quoted.length };
+  const name = quotedAt(text, at, '"');
+  if (name !== null && name.value !== '')
+    return { token: { type: 'name', value: name.value, at }, length: name.length };
+  const date = matchAt(DATE, text, at);
+  if (date !== undefined) return { token: { type: 'value', value: date, at }, length: date.length };
+  const number = matchAt(NUMBER, text, at);
+  if (number !== undefined) {
+    if (!Number.isFinite(Number(number))) throw fault(text, at, 'a number in the range of float64');
+    return { token: { type: 'value', value: Number(number), at }, length: number.length };
+  }
+  const word = matchAt(WORD, text, at);
+  if (word !== undefined) return { token: wordToken(word, at), length: word.length };
+  throw fault(text, at, "a column, a value ('text' in single quotes), and, or, not, or a bracket");
+}
+
+/**
+ * The text between quotes, which are doubled inside it; null without the closing one. A regular expression would overflow its stack
+ * over millions of characters.
+ */
+function quotedAt(text: string, at: number, quote: string): { readonly value: string; readonly length: number } | null {
+  if (text[at] !== quote) return null;
+  for (let end = text.indexOf(quote, at + 1); end !== -1; end = text.indexOf(quote, end + 2)) {
+    if (text[end + 1] === quote) continue;
+    return { value: text.slice(at + 1, end).replaceAll(quote + quote, quote), length: end + 1 - at };
+  }
+  return null;
+}
+
+function wordToken(word: string, at: number): Token {
+  const lower = word.toLowerCase();
+  if (lower === 'true' || lower === 'false') return { type: 'value', value: lower === 'true', at };
+  return KEYWORDS.includes(lower) ? { type: 'keyword', value: lower, at } : { type: 'name', value: word, at };
 }

@@ -30,7 +30,7 @@ class JsonReader {
     if (!isObject(json)) {
       throw invalid(
         place,
-        `found ${shown(json)}, expected an object such as {"column": "source", "op": "=", "value": "wiki"}`,
+        `found ${excerpt(json)}, expected an object such as {"column": "source", "op": "=", "value": "wiki"}`,
       );
     }
     const { column, op, ...rest } = json as Readonly<Record<string, unknown>>;
@@ -41,15 +41,15 @@ class JsonReader {
       if (name === 'not') return { not: this.read(rest.not, `${place}.not`, depth + 1) };
     }
     if (column === undefined) {
-      throw invalid(place, `it has ${keysOf(json)}; expected one of and, or and not, or column and op`);
+      throw invalid(place, `it has ${listKeys(json)}; expected one of and, or and not, or column and op`);
     }
-    if (typeof column !== 'string') throw invalid(`${place}.column`, `found ${shown(column)}, expected a name`);
+    if (typeof column !== 'string') throw invalid(`${place}.column`, `found ${excerpt(column)}, expected a name`);
     return test(column, op, rest, place);
   }
 
   #list(json: unknown, place: string, depth: number): readonly Filter[] {
     if (!Array.isArray(json) || json.length === 0) {
-      throw invalid(place, `found ${shown(json)}, expected a list of at least one filter`);
+      throw invalid(place, `found ${excerpt(json)}, expected a list of at least one filter`);
     }
     return json.map((each, i) => this.read(each, `${place}[${i}]`, depth + 1));
   }
@@ -60,7 +60,7 @@ function test(column: string, op: unknown, rest: Readonly<Record<string, unknown
     const wrong = Object.keys(rest).find((name) => name !== key);
     if (wrong === undefined && (key === undefined || Object.hasOwn(rest, key))) return;
     const wanted = key === undefined ? 'column and op' : `column, op and ${key}`;
-    throw invalid(place, `it has ${keysOf({ column, op, ...rest })}; the operator ${op} needs ${wanted}`);
+    throw invalid(place, `it has ${listKeys({ column, op, ...rest })}; the operator ${op} needs ${wanted}`);
   };
   if (op === 'exists') {
     only(undefined);
@@ -75,7 +75,7 @@ function test(column: string, op: unknown, rest: Readonly<Record<string, unknown
   if (comparison === undefined) {
     throw invalid(
       `${place}.op`,
-      `found ${shown(op)}, expected ${[...COMPARISONS, 'in', 'range', 'exists'].join(', ')}`,
+      `found ${excerpt(op)}, expected ${[...COMPARISONS, 'in', 'range', 'exists'].join(', ')}`,
     );
   }
   only('value');
@@ -86,10 +86,10 @@ function range(column: string, rest: Readonly<Record<string, unknown>>, place: s
   const names = BOUND_NAMES.filter((name) => Object.hasOwn(rest, name));
   const isTwice = (['gt', 'lt'] as const).some((name) => names.includes(name) && names.includes(`${name}e`));
   if (names.length === 0 || isTwice || Object.keys(rest).length > names.length) {
-    const keys = keysOf({ column, op: 'range', ...rest });
+    const keys = listKeys({ column, op: 'range', ...rest });
     throw invalid(
       place,
-      `it has the keys ${keys}; the operator range needs column, op, gt or gte, and lt or lte, or one of them`,
+      `it has ${keys}; the operator range needs column, op, gt or gte, and lt or lte, or one of them`,
     );
   }
   const bounds = names.map((name) => [name, filterValue(rest[name], `${place}.${name}`)]);
@@ -97,7 +97,7 @@ function range(column: string, rest: Readonly<Record<string, unknown>>, place: s
 }
 
 function valueList(json: unknown, place: string): readonly FilterValue[] {
-  if (!Array.isArray(json)) throw invalid(place, `found ${shown(json)}, expected a list of values`);
+  if (!Array.isArray(json)) throw invalid(place, `found ${excerpt(json)}, expected a list of values`);
   if (json.length > MAX_FILTER_VALUES) {
     throw invalid(place, `it has ${json.length} values; the limit is ${MAX_FILTER_VALUES}`);
   }
@@ -108,17 +108,17 @@ function filterValue(json: unknown, place: string): FilterValue {
   if (typeof json === 'string' || typeof json === 'boolean' || (typeof json === 'number' && Number.isFinite(json))) {
     return json;
   }
-  throw invalid(place, `found ${shown(json)}, expected a string, a finite number, true or false`);
+  throw invalid(place, `found ${excerpt(json)}, expected a string, a finite number, true or false`);
 }
 
-function keysOf(json: object): string {
+function listKeys(json: object): string {
   const keys = Object.keys(json).slice(0, 5);
-  return keys.length === 0 ? 'no keys' : `the keys ${keys.map((key) => shown(key)).join(', ')}`;
+  return keys.length === 0 ? 'no keys' : `the keys ${keys.map((key) => excerpt(key)).join(', ')}`;
 }
 
 const MAX_SHOWN = 60;
 
-function shown(json: unknown): string {
+function excerpt(json: unknown): string {
   if (json === undefined) return 'nothing';
   if (Array.isArray(json)) return json.length === 0 ? 'an empty list' : 'a list';
   if (typeof json === 'object' && json !== null) return 'an object';

@@ -38,7 +38,7 @@ export const MAX_FILTER_VALUES = 10_000;
  * same text let the same rows pass.
  */
 export function canonicalFilter(filter: Filter): string {
-  return textOf(normalized(filter));
+  return canonicalText(normalized(filter));
 }
 
 /** A filter without groups within a group of the same operator, repeated parts, groups of one part, and double negation. */
@@ -55,7 +55,7 @@ function group(operator: 'and' | 'or', filters: readonly Filter[]): Filter {
     if (operator === 'and') return 'and' in part ? part.and : [part];
     return 'or' in part ? part.or : [part];
   });
-  const distinct = [...new Map(parts.map((part) => [textOf(part), part])).values()];
+  const distinct = [...new Map(parts.map((part) => [canonicalText(part), part])).values()];
   if (distinct.length === 1) return distinct[0]!;
   return operator === 'and' ? { and: distinct } : { or: distinct };
 }
@@ -63,10 +63,10 @@ function group(operator: 'and' | 'or', filters: readonly Filter[]): Filter {
 const BOUND_SIGNS: Readonly<Record<BoundName, Comparison>> = { gt: '>', gte: '>=', lt: '<', lte: '<=' };
 
 /** The text of a normalized filter. */
-function textOf(filter: Filter): string {
-  if ('and' in filter) return `and[${filter.and.map(textOf).sort().join(',')}]`;
-  if ('or' in filter) return `or[${filter.or.map(textOf).sort().join(',')}]`;
-  if ('not' in filter) return `not[${textOf(filter.not)}]`;
+function canonicalText(filter: Filter): string {
+  if ('and' in filter) return `and[${filter.and.map(canonicalText).sort().join(',')}]`;
+  if ('or' in filter) return `or[${filter.or.map(canonicalText).sort().join(',')}]`;
+  if ('not' in filter) return `not[${canonicalText(filter.not)}]`;
   const column = JSON.stringify(filter.column);
   if (filter.op === 'exists') return `exists[${column}]`;
   if (filter.op === 'in') {

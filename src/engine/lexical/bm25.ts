@@ -1,7 +1,11 @@
-import type { Bm25Parameters } from '../native/lexical-functions.ts';
 import type { LexicalField } from './lexical-settings.ts';
 
-export type { Bm25Parameters } from '../native/lexical-functions.ts';
+export interface Bm25Parameters {
+  readonly k1: number;
+  readonly b: number;
+  /** Multiply scores by k1 + 1, as Elasticsearch does and Lucene does not since version 8. */
+  readonly k1Factor: boolean;
+}
 
 /**
  * Parameters that reproduce the scores of other systems:

@@ -1,6 +1,5 @@
 import { type Bm25Parameters, DEFAULT_BM25 } from './bm25.ts';
-import type { LexicalFields, LexicalFieldsRequest } from './lexical-fields.ts';
-import type { ExplainRequest, LexicalRequest } from './lexical-index.ts';
+import type { ExplainRequest, LexicalFields, LexicalFieldsRequest, LexicalRequest } from './lexical-index.ts';
 import {
   childrenOf,
   type LexicalQuery,
@@ -12,14 +11,26 @@ import {
 
 /** @throws RangeError if k, k1 or b is out of range, or the filter does not cover `rows` rows. */
 export function checkLexicalRequest(
-  { k, filter }: Pick<LexicalRequest, 'k' | 'filter'>,
-  parameters: Bm25Parameters,
+  { k, parameters = DEFAULT_BM25, filter }: Omit<LexicalRequest, 'queries'>,
   rows: number,
 ): void {
   if (!Number.isSafeInteger(k) || k < 1) throw new RangeError(`k must be a positive integer, but is ${k}.`);
   checkParameters(parameters);
   if (filter !== undefined && filter.rows !== rows)
     throw new RangeError(`The filter covers ${filter.rows} rows, but the index has ${rows}.`);
+}
+
+/** The fields and rows that queries may name. */
+type QueriedIndex = Pick<LexicalFields, 'indexes' | 'rows'>;
+
+/** @throws TypeError or RangeError if a part of the request is wrong for this index. */
+export function checkFieldsRequest(request: LexicalFieldsRequest, index: QueriedIndex): void {
+  const { count, minScore, queries } = request;
+  checkLexicalRequest(request, index.rows);
+  if (count !== undefined && !(Number.isSafeInteger(count) && count >= 0))
+    throw new RangeError(`count must be an integer of at least 0, but is ${count}.`);
+  if (Number.isNaN(minScore)) throw new RangeError('minScore must be a number, but is NaN.');
+  checkQueries(queries, index);
 }
 
 /** A request with its defaults. @throws RangeError if k1, b or a row is out of range. */
@@ -36,10 +47,11 @@ function checkParameters({ k1, b }: Bm25Parameters): void {
   if (!(b >= 0 && b <= 1)) throw new RangeError(`b must be from 0 to 1, but is ${b}.`);
 }
 
-/** The fields and rows that queries may name. */
-type QueriedIndex = Pick<LexicalFields, 'indexes' | 'rows'>;
-
-/** @throws TypeError or RangeError if a query is not a tree over the fields, or breaks a limit. */
+/**
+ * Programs that use the package build trees by hand, so that the types promise nothing.
+ *
+ * @throws TypeError or RangeError if a query is not a tree over the fields, or breaks a limit.
+ */
 export function checkQueries(queries: readonly LexicalQuery[], { indexes, rows }: QueriedIndex): void {
   const fields = new Set<string>(indexes.keys());
   for (const query of queries) {
@@ -56,7 +68,7 @@ export function checkQueries(queries: readonly LexicalQuery[], { indexes, rows }
 }
 
 function checkNode(query: LexicalQuery, fields: ReadonlySet<string>, rows: number): void {
-  checkNumber('boost', query.boost, { least: 0, most: MAX_FLOAT32 });
+  checkNumber('boost', query.boost, MAX_FLOAT32);
   switch (query.type) {
     case 'term':
       checkField(query.field, fields);
@@ -65,11 +77,9 @@ function checkNode(query: LexicalQuery, fields: ReadonlySet<string>, rows: numbe
     case 'match':
       checkField(query.field, fields);
       checkString('text', query.text);
-      if (query.operator !== undefined && query.operator !== 'or' && query.operator !== 'and')
-        throw new TypeError(`operator must be 'or' or 'and', not ${JSON.stringify(query.operator)}.`);
+      checkChoice('operator', query.operator, ['or', 'and']);
       checkMinimum(query.minimumShouldMatch);
-      if (query.withoutTerms !== undefined && query.withoutTerms !== 'none' && query.withoutTerms !== 'all')
-        throw new TypeError(`withoutTerms must be 'none' or 'all', not ${JSON.stringify(query.withoutTerms)}.`);
+      checkChoice('withoutTerms', query.withoutTerms, ['none', 'all']);
       break;
     case 'bool':
       for (const name of ['must', 'should', 'filter', 'mustNot'] as const) {
@@ -79,7 +89,7 @@ function checkNode(query: LexicalQuery, fields: ReadonlySet<string>, rows: numbe
       break;
     case 'dis-max':
       checkArray('queries', query.queries);
-      checkNumber('tieBreaker', query.tieBreaker, { least: 0, most: 1 });
+      checkNumber('tieBreaker', query.tieBreaker, 1);
       break;
     case 'rows':
       if (query.rows.rows !== rows)
@@ -103,13 +113,6 @@ function checkScores({ rows, scores }: RowsQuery): void {
   if (wrong !== undefined) throw new RangeError(`The score of a row must be a number of at least 0, but is ${wrong}.`);
 }
 
-/** @throws RangeError if a search of query trees has a wrong `count` or `minScore`. */
-export function checkCounting({ count, minScore }: Pick<LexicalFieldsRequest, 'count' | 'minScore'>): void {
-  if (count !== undefined && !(Number.isSafeInteger(count) && count >= 0))
-    throw new RangeError(`count must be an integer of at least 0, but is ${count}.`);
-  if (Number.isNaN(minScore)) throw new RangeError('minScore must be a number, but is NaN.');
-}
-
 function checkMinimum(minimum: MatchQuery['minimumShouldMatch']): void {
   if (minimum === undefined || typeof minimum === 'number') {
     checkInteger('minimumShouldMatch', minimum, -MAX_CLAUSES);
@@ -126,10 +129,15 @@ const MAX_FLOAT32 = (2 - 2 ** -23) * 2 ** 127;
 const MAX_CLAUSES = 2 ** 31;
 
 function checkField(field: string, fields: ReadonlySet<string>): void {
-  if (!fields.has(field)) {
-    const known = [...fields].join(', ');
-    throw new RangeError(`A query names the field ${JSON.stringify(field)}, but the index has ${known}.`);
-  }
+  if (!fields.has(field))
+    throw new RangeError(
+      `A query names the field ${JSON.stringify(field)}, but the index has ${[...fields].join(', ')}.`,
+    );
+}
+
+function checkChoice(name: string, value: string | undefined, [one, other]: readonly [string, string]): void {
+  if (value !== undefined && value !== one && value !== other)
+    throw new TypeError(`${name} must be '${one}' or '${other}', not ${JSON.stringify(value)}.`);
 }
 
 function checkString(name: string, value: unknown): void {
@@ -140,11 +148,11 @@ function checkArray(name: string, value: unknown): void {
   if (!Array.isArray(value)) throw new TypeError(`${name} must be an array, not ${typeof value}.`);
 }
 
-function checkNumber(name: string, value: number | undefined, { least, most }: { least: number; most: number }): void {
+function checkNumber(name: string, value: number | undefined, most: number): void {
   if (value === undefined) return;
   // Rounding to float32 comes first, as in the engine: the largest float64 becomes infinite.
-  if (!(Math.fround(value) >= least && Math.fround(value) <= most && value >= least))
-    throw new RangeError(`${name} must be a number from ${least} to ${most}, but is ${value}.`);
+  if (!(value >= 0 && Math.fround(value) <= most))
+    throw new RangeError(`${name} must be a number from 0 to ${most}, but is ${value}.`);
 }
 
 function checkInteger(name: string, value: number | undefined, least: number): void {

@@ -1,6 +1,7 @@
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { Bm25Parameters, FieldCounts } from './bm25.ts';
-import type { AnalyserName, EngineAnalyser } from './lexical-settings.ts';
+import type { LexicalQuery } from './lexical-query.ts';
+import type { AnalyserName, EngineAnalyser, LexicalField } from './lexical-settings.ts';
 
 /** The files of one field's inverted index, as an engine opens them. */
 export interface LexicalSource {
@@ -15,12 +16,12 @@ export interface LexicalSource {
   readonly liveRows?: RowBitmap;
 }
 
-/** The same for an engine, which has no stemmers: `openLexicalIndex` adds them. */
+/** A source as an engine opens it. Engines have no stemmers: `openLexicalIndex` adds them. */
 export interface EngineSource extends LexicalSource {
   readonly analyser: EngineAnalyser;
 }
 
-export interface LexicalShardSource {
+interface LexicalShardSource {
   /** Absolute. */
   readonly path: string;
   readonly firstRow: number;
@@ -93,7 +94,6 @@ export interface ExplainRequest {
 export interface LexicalIndex {
   /** Rows, including deleted ones. */
   readonly rows: number;
-  readonly analyser: AnalyserName;
   /** Over the live rows. */
   readonly counts: FieldCounts;
   /** Bytes of the mapped files; searches read the parts that their terms need. */
@@ -109,4 +109,60 @@ export interface LexicalIndex {
   explain(request: ExplainRequest): Promise<TermScore[][]>;
   /** Waits for running searches, then closes the files. Safe to call twice. */
   close(): Promise<void>;
+}
+
+export interface LexicalFieldsRequest extends Omit<LexicalRequest, 'queries'> {
+  readonly queries: readonly LexicalQuery[];
+  /** Counts the matching rows exactly up to this number. The search skips less meanwhile. Default: 0, they are not counted. */
+  readonly count?: number;
+  /** Rows with a lower score (compared as float32) do not match. Default: none. */
+  readonly minScore?: number;
+}
+
+export interface LexicalFieldsResult extends LexicalResult {
+  /** Matching rows of each query: exact up to `count` of the request, else `count + 1`. Absent if they were not counted. */
+  readonly totals?: Float64Array;
+}
+
+/**
+ * BM25 search over all fields of one index. Scores equal Lucene 9.12's bit for bit. The answer to a query does not depend
+ * on its batch, nor on the number of threads and shards.
+ */
+export interface LexicalFields {
+  /** Rows, including deleted ones. */
+  readonly rows: number;
+  /** The inverted index of each field, for queries of one field. Closed together with this object. */
+  readonly indexes: ReadonlyMap<LexicalField, LexicalIndex>;
+  /** Bytes of the mapped files of all fields. */
+  readonly mappedBytes: number;
+  /**
+   * `terms` of the result counts the distinct terms of a query; a term in several fields counts once.
+   *
+   * @throws TrawlError CANCELLED; INVALID_REQUEST if the texts of a query have too many terms or its boosts are too large
+   * together; INDEX_FILE_FOREIGN if a file is damaged. TypeError or RangeError if a query is not a tree of this index, or another
+   * part of the request is wrong.
+   */
+  search(request: LexicalFieldsRequest): Promise<LexicalFieldsResult>;
+  /** Waits for running searches, then closes the files. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+/** Opens the inverted index of each field. If one cannot be opened, closes the others. */
+export async function openIndexes<Index extends LexicalIndex>(
+  sources: ReadonlyMap<LexicalField, EngineSource>,
+  open: (source: EngineSource) => Index | Promise<Index>,
+) {
+  const indexes = new Map<LexicalField, Index>();
+  const closeAll = async (): Promise<void> => {
+    await Promise.all(Array.from(indexes.values(), (index) => index.close()));
+  };
+  try {
+    for (const [field, source] of sources) indexes.set(field, await open(source));
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+  const all = [...indexes.values()];
+  const mappedBytes = all.reduce((sum, index) => sum + index.mappedBytes, 0);
+  return { rows: all[0]?.rows ?? 0, mappedBytes, indexes, closeAll };
 }

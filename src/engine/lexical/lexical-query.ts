@@ -64,7 +64,7 @@ interface BoolQuery extends Boosted {
   readonly should?: readonly LexicalQuery[];
   readonly filter?: readonly LexicalQuery[];
   readonly mustNot?: readonly LexicalQuery[];
-  /** Clauses of `should` that must match, at least 0. Without `must` and `filter`, at least one must match in any case. */
+  /** How many clauses of `should` must match. Default: 0. Without `must` and `filter`, at least one must match. */
   readonly minimumShouldMatch?: number;
 }
 
@@ -135,5 +135,34 @@ export function childrenOf(query: LexicalQuery): readonly LexicalQuery[] {
       return [query.query];
     default:
       return [];
+  }
+}
+
+/** The texts of the match queries, in the order of `mapLeaves`. */
+export function* textsOf(query: LexicalQuery): Generator<string> {
+  if (query.type === 'match') yield query.text;
+  for (const child of childrenOf(query)) yield* textsOf(child);
+}
+
+/** The query with each leaf (a query with none below it) replaced, in the order of the leaves. */
+export function mapLeaves(query: LexicalQuery, replace: (leaf: LexicalQuery) => LexicalQuery): LexicalQuery {
+  const map = (each: LexicalQuery): LexicalQuery => mapLeaves(each, replace);
+  switch (query.type) {
+    case 'bool': {
+      const { must, should, filter, mustNot } = query;
+      return {
+        ...query,
+        must: must?.map(map),
+        should: should?.map(map),
+        filter: filter?.map(map),
+        mustNot: mustNot?.map(map),
+      };
+    }
+    case 'dis-max':
+      return { ...query, queries: query.queries.map(map) };
+    case 'constant-score':
+      return { ...query, query: map(query.query) };
+    default:
+      return replace(query);
   }
 }

@@ -1,48 +1,26 @@
 /**
  * How the native engine splits a text into terms:
  * - `english`: Lucene's EnglishAnalyzer (tokenizer, possessive, lower case, 33 stop words, Porter);
- * - `anserini`: Pyserini's default, which is the same as `english`;
  * - `standard`: Lucene's StandardAnalyzer, Elasticsearch's default (tokenizer, lower case);
- * - `whitespace`: split at white space, otherwise unchanged;
+ * - `whitespace`: splits at white space and changes nothing else;
  * - `cjk`: Lucene's CJKAnalyzer (width, lower case, bigrams, its stop words).
  */
-const ENGINE_ANALYSERS = ['english', 'anserini', 'standard', 'whitespace', 'cjk'] as const;
-export type EngineAnalyser = (typeof ENGINE_ANALYSERS)[number];
+export type EngineAnalyser = 'english' | 'standard' | 'whitespace' | 'cjk';
 
 /**
  * Languages whose words are reduced by a Snowball stemmer in JavaScript: tokenizer, lower case, stop words, stemmer. The engine
  * gets the terms separated by spaces and analyses them as `whitespace`.
  */
 export const SNOWBALL_ANALYSERS = [
-  'arabic',
-  'armenian',
-  'danish',
-  'dutch',
-  'finnish',
-  'french',
-  'german',
-  'greek',
-  'hindi',
-  'hungarian',
-  'indonesian',
-  'irish',
-  'italian',
-  'lithuanian',
-  'nepali',
-  'norwegian',
-  'portuguese',
-  'romanian',
-  'russian',
-  'serbian',
-  'spanish',
-  'swedish',
-  'tamil',
-  'turkish',
+  ...(['arabic', 'armenian', 'danish', 'dutch', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian'] as const),
+  ...(['indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'portuguese', 'romanian'] as const),
+  ...(['russian', 'serbian', 'spanish', 'swedish', 'tamil', 'turkish'] as const),
 ] as const;
 export type SnowballAnalyser = (typeof SNOWBALL_ANALYSERS)[number];
 
-export const ANALYSERS = [...ENGINE_ANALYSERS, ...SNOWBALL_ANALYSERS] as const;
-export type AnalyserName = EngineAnalyser | SnowballAnalyser;
+/** The names that users give analysers. `anserini` is Pyserini's default, the same as `english`. */
+export const ANALYSERS = ['english', 'anserini', 'standard', 'whitespace', 'cjk', ...SNOWBALL_ANALYSERS] as const;
+export type AnalyserName = (typeof ANALYSERS)[number];
 
 /** The packages that make the terms of the Snowball analysers. An index records them, because others may make other terms. */
 export const STEMMER = '@orama/stemmers 3.1.18, @orama/stopwords 3.1.18';
@@ -51,13 +29,9 @@ export function isSnowball(name: AnalyserName): name is SnowballAnalyser {
   return (SNOWBALL_ANALYSERS as readonly AnalyserName[]).includes(name);
 }
 
-/** The analyser with which the engine makes the terms: for a Snowball analyser `whitespace`, over the stemmed terms. */
-export function engineAnalyserOf(name: AnalyserName): EngineAnalyser {
-  return isSnowball(name) ? 'whitespace' : name;
-}
-
-/** The analyser's name in the native engine and in a file's header: `english` and `anserini` are the same analyser there. */
-export function engineAnalyser(name: EngineAnalyser): 'english' | 'standard' | 'whitespace' | 'cjk' {
+/** The analyser that makes the terms in the engine, as file headers name it: for a Snowball analyser `whitespace`, over the stemmed terms. */
+export function engineAnalyser(name: AnalyserName): EngineAnalyser {
+  if (isSnowball(name)) return 'whitespace';
   return name === 'anserini' ? 'english' : name;
 }
 

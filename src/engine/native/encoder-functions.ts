@@ -1,5 +1,4 @@
-import type { InstructionSet } from './instruction-set.ts';
-import { call } from './native-function.ts';
+import { call, type InstructionSet } from './native-function.ts';
 
 declare const handleBrand: unique symbol;
 /** A handle of the addon; only passed back to it. */

@@ -1,9 +1,9 @@
-import { environmentVariable } from '../../base/options/resolve-options.ts';
+import { environmentVariable } from '../../base/options/environment.ts';
 import { availableCores } from '../../base/system/cores.ts';
 import { type Addon, type AddonOrigin, loadAddon, NATIVE_FUNCTIONS } from './load-addon.ts';
 import { type Functions, functionsOf } from './native-function.ts';
 
-export type { InstructionSet } from './instruction-set.ts';
+export type { InstructionSet } from './native-function.ts';
 export type { CheckedRows, ChosenIsas, NativeRows } from './search-functions.ts';
 
 /** The native engine: the functions of the addon, and how it was loaded. */
@@ -39,11 +39,8 @@ let loaded: LoadedKernel | undefined;
  * @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have.
  */
 export function loadKernel(): LoadedKernel {
-  loaded ??= load();
-  return loaded;
-}
-
-function load(): LoadedKernel {
+  if (loaded !== undefined) return loaded;
   const found = loadAddon();
-  return found.ok ? { ok: true, kernel: makeKernel(found.addon, found.origin) } : found;
+  loaded = found.ok ? { ok: true, kernel: makeKernel(found.addon, found.origin) } : found;
+  return loaded;
 }

@@ -1,3 +1,6 @@
+import type { Bm25Parameters } from '../lexical/bm25.ts';
+import type { ExplainRequest, LexicalFieldsResult, LexicalResult } from '../lexical/lexical-index.ts';
+import type { EngineAnalyser } from '../lexical/lexical-settings.ts';
 import { call, job } from './native-function.ts';
 
 declare const handleBrand: unique symbol;
@@ -9,25 +12,7 @@ export interface NativeLexicalWriter {
   readonly [handleBrand]: 'lexical writer';
 }
 
-/** The analysers of the engine, in the names that a manifest records. */
-export type NativeAnalyser = 'english' | 'standard' | 'whitespace' | 'cjk';
-
-export interface NativeLexicalSpec {
-  /** Files of the shards in row order, one field each. */
-  readonly shards: readonly string[];
-  /** A file over the texts of the deleted rows, whose counts are subtracted. Absent: no row is deleted. */
-  readonly deleted?: string;
-  /** Bits of the rows that are not deleted, as in RowBitmap; copied once. Absent: all rows. */
-  readonly liveRows?: Uint8Array;
-}
-
-/** A field in a search over several fields. */
-export interface NativeLexicalField {
-  readonly name: string;
-  readonly index: NativeLexicalIndex;
-}
-
-/** A query tree; the addon checks it. src/engine/lexical/lexical-query.ts has its form, but a set of rows is the bitmap's bytes. */
+/** A query tree as src/engine/lexical/lexical-query.ts has it, but a set of rows is the bitmap's bytes. The addon checks it. */
 export interface NativeLexicalQuery {
   readonly type: string;
 }
@@ -41,39 +26,13 @@ interface LexicalCounts {
 }
 
 export interface NativeLexicalFacts extends LexicalCounts {
-  readonly analyser: NativeAnalyser;
+  readonly analyser: EngineAnalyser;
   readonly mappedBytes: number;
 }
 
 export interface LexicalFileCounts extends LexicalCounts {
   readonly terms: number;
   readonly postings: number;
-}
-
-export interface Bm25Parameters {
-  readonly k1: number;
-  readonly b: number;
-  /** Multiply scores by k1 + 1, as Elasticsearch does and Lucene does not since version 8. */
-  readonly k1Factor: boolean;
-}
-
-export interface NativeLexicalResult {
-  readonly counts: Uint32Array;
-  /** For each query min(k, rows of the index) places, best first, −1 past the count. */
-  readonly rows: Float64Array;
-  /** In the same places: Lucene's float32 bits. */
-  readonly scores: Float32Array;
-  /** Terms of each query after analysis, each counted once. */
-  readonly terms: Uint32Array;
-  /** Postings of each query's terms, and those in blocks that were read. */
-  readonly postings: Float64Array;
-  readonly postingsRead: Float64Array;
-}
-
-/** The same of query trees. */
-export interface NativeLexicalFieldsResult extends NativeLexicalResult {
-  /** Matching rows of each query, exact up to `count`, else `count + 1`; absent if they were not counted. */
-  readonly totals?: Float64Array;
 }
 
 /** The terms of a query that each of several rows has. */
@@ -90,50 +49,49 @@ export interface NativeExplanation {
   readonly scores: Float32Array;
 }
 
-export interface LexicalSearch {
+export interface NativeLexicalRequest<Query> {
+  readonly queries: readonly Query[];
   readonly k: number;
   readonly parameters: Bm25Parameters;
-  /** Bits of the rows that may be found, as in RowBitmap; deleted rows are not found in any case. */
-  readonly filter?: Uint8Array | undefined;
+  /** Bits of the rows that may be found, as in RowBitmap. Deleted rows are never found. */
+  readonly filter?: Uint8Array;
 }
 
-export interface FieldsSearch extends LexicalSearch {
-  readonly queries: readonly NativeLexicalQuery[];
-  readonly count?: number | undefined;
-  readonly minScore?: number | undefined;
+export interface NativeFieldsRequest extends NativeLexicalRequest<NativeLexicalQuery> {
+  readonly count?: number;
+  readonly minScore?: number;
 }
 
-export interface NativeExplainRequest {
-  readonly query: string;
+export interface NativeExplainRequest extends Required<Omit<ExplainRequest, 'rows' | 'signal'>> {
   readonly rows: Float64Array;
-  readonly parameters: Bm25Parameters;
-  readonly weight: number;
-  readonly maxTerms: number;
 }
 
 /** The addon's functions for inverted indexes. */
 export const LEXICAL_FUNCTIONS = {
   /** The terms of a text in order, repeated ones included. */
-  analyse: call<(analyser: NativeAnalyser, text: string) => string[]>(),
-  /** Maps the files. Throws INDEX_FILE_MISSING or INDEX_FILE_FOREIGN naming the file. */
-  openLexical: job<(spec: NativeLexicalSpec) => NativeLexicalIndex>(),
+  analyse: call<(analyser: EngineAnalyser, text: string) => string[]>(),
+  /**
+   * Maps the files of one field in row order. `deleted`: a file over the texts of the deleted rows, whose counts are subtracted;
+   * `liveRows`: bits of the other rows, as in RowBitmap, copied once. Throws INDEX_FILE_MISSING or INDEX_FILE_FOREIGN naming the file.
+   */
+  openLexical:
+    job<(spec: { shards: readonly string[]; deleted?: string; liveRows?: Uint8Array }) => NativeLexicalIndex>(),
   lexicalFacts: call<(index: NativeLexicalIndex) => NativeLexicalFacts>(),
   /** Running searches keep the index until they end. */
   closeLexical: call<(index: NativeLexicalIndex) => void>(),
-  searchLexical:
-    job<
-      (
-        index: NativeLexicalIndex,
-        request: LexicalSearch & { readonly queries: readonly string[] },
-      ) => NativeLexicalResult
-    >(),
+  searchLexical: job<(index: NativeLexicalIndex, request: NativeLexicalRequest<string>) => LexicalResult>(),
   /** Searches query trees over several fields of the same rows. The first field says which rows are deleted. */
   searchLexicalFields:
-    job<(fields: readonly NativeLexicalField[], request: FieldsSearch) => NativeLexicalFieldsResult>(),
+    job<
+      (
+        fields: readonly { name: string; index: NativeLexicalIndex }[],
+        request: NativeFieldsRequest,
+      ) => LexicalFieldsResult
+    >(),
   /** For each row the terms of the query that it has, in the order of their first appearance. Stops after `maxTerms` + 1 terms. */
   explainLexical: job<(index: NativeLexicalIndex, request: NativeExplainRequest) => NativeExplanation>(),
   /** Throws DISK_FULL or OUTPUT_NOT_WRITABLE. */
-  createLexical: call<(path: string, analyser: NativeAnalyser) => NativeLexicalWriter>(),
+  createLexical: call<(path: string, analyser: EngineAnalyser) => NativeLexicalWriter>(),
   /**
    * Appends rows. One call at a time per writer. `texts`: UTF-8, one after another; `ends[i]`: the byte after text i.
    * Resolves to the rows appended in total.

@@ -1,5 +1,8 @@
+import { constants } from 'node:os';
 import { throwIfCancelled } from '../../base/abort.ts';
-import { fromNative } from './native-error.ts';
+import { type ErrorCode, isNodeError, TrawlError } from '../../base/errors.ts';
+import { defined } from '../../base/objects.ts';
+import { writeFailure } from '../../base/system/write-failure.ts';
 
 type Signature = (...args: never[]) => unknown;
 declare const signature: unique symbol;
@@ -26,7 +29,7 @@ export function job<F extends Signature>(): Job<F> {
   return { isJob: true };
 }
 
-export type FunctionTable = Readonly<Record<string, Call<Signature> | Job<Signature>>>;
+type FunctionTable = Readonly<Record<string, Call<Signature> | Job<Signature>>>;
 
 /** The functions of a table as TypeScript calls them. Their errors are `TrawlError`s; a bug of the caller is a TypeError. */
 export type Functions<Table extends FunctionTable> = {
@@ -69,4 +72,64 @@ export function functionsOf<Table extends FunctionTable>(
     return [name, (...args: unknown[]): unknown => run(name, args)];
   });
   return Object.fromEntries(made) as Functions<Table>;
+}
+
+/** An instruction set that the engine was compiled for. */
+export interface InstructionSet {
+  readonly name: string;
+  readonly available: boolean;
+  /** The machine's features that make it available, or the missing ones. */
+  readonly reason: string;
+}
+
+/** An error of the addon (native/addon/errors.hpp). */
+interface NativeError {
+  readonly message: string;
+  readonly code: string;
+  /** Row or query, and coordinate; −1 where none. */
+  readonly item: number;
+  readonly column: number;
+  /** Where the operating system refused a call: the number above 0, and the file. */
+  readonly errno?: number;
+  readonly path?: string;
+}
+
+/** Codes of the engine without a refusal of the operating system; any other is a bug of the caller. */
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  BAD_FILE: 'INDEX_FILE_FOREIGN',
+  NOT_FINITE: 'NON_FINITE_VECTOR',
+  ISA_UNAVAILABLE: 'CONFIG_INVALID',
+  NO_THREADS: 'OUT_OF_MEMORY',
+  CANCELLED: 'CANCELLED',
+  DEVICE_UNAVAILABLE: 'DEVICE_UNAVAILABLE',
+  OUT_OF_MEMORY: 'OUT_OF_MEMORY',
+};
+
+const ERRNO_NAMES = new Map(Object.entries(constants.errno).map(([name, errno]) => [errno, name]));
+
+/** The addon's error as a `TrawlError`; an error of another origin, or a bug of the caller, as it is. @internal Exported for tests. */
+export function fromNative(error: unknown): unknown {
+  if (!isNodeError(error)) return error;
+  const native = error as unknown as NativeError;
+  const { code, message, item, column } = native;
+  if (code === 'WRITE_FAILED' || code === 'READ_FAILED') return fromSystem(native, error);
+  const known = CODES[code];
+  if (known === undefined) return error;
+  const details = defined({ item: item === -1 ? undefined : item, column: column === -1 ? undefined : column });
+  return new TrawlError(known, message, { details, cause: error });
+}
+
+function fromSystem({ code, message, errno = 0, path = '' }: NativeError, cause: unknown): TrawlError {
+  const reason = ERRNO_NAMES.get(errno) ?? `errno ${errno}`;
+  const options = { details: { path, reason }, cause };
+  if (reason === 'ENOMEM') {
+    return new TrawlError('OUT_OF_MEMORY', `${message}. Free memory or raise its limit, then try again.`, options);
+  }
+  if (code === 'READ_FAILED') {
+    return new TrawlError('INDEX_FILE_MISSING', `${message}. Restore the file or build the index again.`, options);
+  }
+  const failure = writeFailure(Object.assign(new Error(message, { cause }), { code: reason, errno, path }), path);
+  if (failure instanceof TrawlError) return failure;
+  const advice = 'Check the disk and its mount, or choose another path.';
+  return new TrawlError('OUTPUT_NOT_WRITABLE', `${message}. ${advice}`, options);
 }

@@ -1,7 +1,7 @@
-import { environmentVariable } from '../../base/options/resolve-options.ts';
+import { environmentVariable } from '../../base/options/environment.ts';
 import type { Metric } from '../metric.ts';
-import type { InstructionSet } from './instruction-set.ts';
-import { call, job } from './native-function.ts';
+import type { CertificateCost, SearchGpu, SearchResult, VectorIndex } from '../vectors/vector-index.ts';
+import { call, type InstructionSet, job } from './native-function.ts';
 
 declare const handleBrand: unique symbol;
 /** A handle of the addon; only passed back to it. */
@@ -43,18 +43,11 @@ export interface NativeSearchRequest {
   readonly filter?: Uint8Array | undefined;
 }
 
-export interface NativeSearchResult {
-  readonly counts: Uint32Array;
-  /** For each query min(k, rows of the index) places, −1 past the count. */
-  readonly rows: Float64Array;
-  readonly scores: Float64Array;
-  /** Exact rows read per query. */
-  readonly rescored: Float64Array;
-  /** Queries without a certificate, for which every row was scored. */
-  readonly fullScans: number;
+/** Each query has min(k, rows of the index) places. */
+export interface NativeSearchResult extends Pick<SearchResult, 'counts' | 'rows' | 'scores'>, CertificateCost {
   /** The GPU's error after which searches of the index run on the CPU; empty if there was none. */
   readonly gpuFailure: string;
-  /** For each query a row whose score does not fit float32: the query then has no hits. −1: all fit. Absent: all of all queries. */
+  /** For each query a row whose score does not fit float32, or −1. A query with such a row has no hits. Absent: all scores fit. */
   readonly overflows?: Float64Array;
 }
 
@@ -67,26 +60,9 @@ export interface NativePeaks {
   readonly int8Isa: string;
 }
 
-/** Sizes of an index's files, grouped by how searches read them. */
-export interface NativeIndexFacts {
-  readonly rows: number;
-  /** Prefilters, and codes of shards without one: every search reads all of them, so they should be in memory. */
-  readonly residentBytes: number;
-  /** Codes behind a prefilter: a search reads about one row in a thousand. */
-  readonly touchedBytes: number;
-  /** Exact rows: a search reads a few dozen. */
-  readonly mappedBytes: number;
-  /** Shards whose codes have no identity of all their rows, so that their prefilter was compared with a sample of them. */
+export interface NativeIndexFacts extends Pick<VectorIndex, 'rows' | 'residentBytes' | 'touchedBytes' | 'mappedBytes'> {
+  /** Number of shards whose codes have no identity of all rows: their prefilters were compared with a sample of the codes only. */
   readonly sampledPrefilters: number;
-}
-
-/** The GPU that has the codes of an index. */
-export interface NativeGpu {
-  readonly name: string;
-  /** The driver's version of CUDA, such as 13.0. */
-  readonly cuda: string;
-  /** Bytes of its memory that the index takes. */
-  readonly bytes: number;
 }
 
 /** The GPUs of this machine, numbered from 0 as `cuda:0`. */
@@ -102,7 +78,7 @@ export interface NativeGpus {
   }[];
 }
 
-/** The numbers of queries from which on `many` scans codes and prefilters; fewer are scanned by `few`. −1: all are. */
+/** From `codesFrom` queries on, the instruction set `many` scans the codes, else `few`; `prefiltersFrom` likewise. −1: always `few`. */
 export interface ChosenIsas {
   readonly few: string;
   readonly many: string;
@@ -154,7 +130,7 @@ export const SEARCH_FUNCTIONS = {
    * Copies the codes of an index to an NVIDIA GPU, for all later searches, which have the same answers. Once, before the first search.
    * Throws DEVICE_UNAVAILABLE without a driver, that GPU, or enough of its memory.
    */
-  uploadIndex: job<(index: NativeIndex, device: number, library: string) => NativeGpu>(),
+  uploadIndex: job<(index: NativeIndex, device: number, library: string) => Omit<SearchGpu, 'failed'>>(),
   search: job<(index: NativeIndex, request: NativeSearchRequest) => NativeSearchResult>(),
   /** Throws DISK_FULL or OUTPUT_NOT_WRITABLE. */
   createCodes: call<(path: string, metric: Metric, dimension: number) => NativeCodesWriter>(),

@@ -1,8 +1,8 @@
 import { TrawlError } from '../../base/errors.ts';
-import { firstNonFinite } from '../first-non-finite.ts';
 import type { Metric } from '../metric.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { TopK } from '../top-k.ts';
+import { firstNonFinite } from '../typed-arrays.ts';
 import { scoreFunction } from '../vectors/score.ts';
 
 export interface ReferenceInput {
@@ -21,10 +21,10 @@ export interface ReferenceInput {
 }
 
 /**
- * Offers every row to the heap of every query. Defines exact search: other engines are tested against it. Several calls with
- * blocks of rows give the same heaps as one call with all rows.
+ * Offers every row to the `TopK` of every query. Defines exact search: other engines are tested against it. Several calls with
+ * blocks of rows give the same result as one call with all rows.
  */
-export function referenceSearch(input: ReferenceInput, heaps: readonly TopK[]): void {
+export function referenceSearch(input: ReferenceInput, best: readonly TopK[]): void {
   const { rows, rowCount, dimension, queries, queryCount, filter, firstRow = 0 } = input;
   const score = scoreFunction(input.metric, dimension);
   for (let i = 0; i < rowCount; i++) {
@@ -34,7 +34,7 @@ export function referenceSearch(input: ReferenceInput, heaps: readonly TopK[]): 
       const value = score(queries, q * dimension, rows, i * dimension);
       // Finite float32 values always give a finite score, and the query is finite, so the row is not.
       if (!Number.isFinite(value)) throw nonFiniteRow(rows.subarray(i * dimension, (i + 1) * dimension), row);
-      heaps[q]!.offer(row, value);
+      best[q]!.offer(row, value);
     }
   }
 }

@@ -2,10 +2,10 @@ import { workerData } from 'node:worker_threads';
 import { TrawlError } from '../../base/errors.ts';
 import { answerCalls } from '../../base/system/thread-calls.ts';
 import { RowBitmap } from '../row-bitmap.ts';
-import { TopK } from '../top-k.ts';
-import type { IndexSource } from '../vectors/index-source.ts';
+import { hitArrays, TopK } from '../top-k.ts';
+import type { ShardSource } from '../vectors/vector-index.ts';
 import { SegmentReader } from '../vectors/vector-segments.ts';
-import type { FoundPart, PartRequest, ReferenceWorkerData } from './reference-protocol.ts';
+import type { PartRequest, ReferenceWorkerData } from './reference-index.ts';
 import { referenceSearch } from './reference-search.ts';
 
 /** Rows are read in blocks of this size, so that memory does not grow with the index. */
@@ -18,7 +18,7 @@ const rowsPerBlock = Math.max(1, Math.floor(BLOCK_BYTES / (source.dimension * 4)
 const block = new Float32Array(rowsPerBlock * source.dimension);
 // The structured clone to this thread drops the class.
 const liveRows = source.liveRows === undefined ? undefined : new RowBitmap(source.rows, source.liveRows.bytes);
-const readers: { readonly shard: IndexSource['shards'][number]; readonly reader: SegmentReader }[] = [];
+const readers: { readonly shard: ShardSource; readonly reader: SegmentReader }[] = [];
 
 answerCalls(
   async () => {
@@ -36,10 +36,10 @@ answerCalls(
   },
 );
 
-function search(request: PartRequest): FoundPart {
+function search(request: PartRequest) {
   const { queries, count, k, cancelled } = request;
-  const filter = request.filter === undefined ? liveRows : requested(request.filter);
-  const heaps = Array.from({ length: count }, () => new TopK(k));
+  const filter = request.filter === undefined ? liveRows : amongLive(request.filter);
+  const best = Array.from({ length: count }, () => new TopK(k));
   for (const { shard, reader } of readers) {
     const first = Math.max(begin, shard.firstRow);
     const last = Math.min(end, shard.firstRow + shard.rows);
@@ -60,30 +60,16 @@ function search(request: PartRequest): FoundPart {
             firstRow: row,
             filter,
           },
-          heaps.slice(q, q + queryCount),
+          best.slice(q, q + queryCount),
         );
       }
     }
   }
-  return found(k, heaps);
+  // A worker has no more hits than rows.
+  return hitArrays(best, Math.min(k, end - begin));
 }
 
-function requested(filter: Uint8Array): RowBitmap {
+function amongLive(filter: Uint8Array): RowBitmap {
   const bitmap = new RowBitmap(source.rows, filter);
   return liveRows === undefined ? bitmap : bitmap.intersection(liveRows);
-}
-
-function found(k: number, heaps: readonly TopK[]): FoundPart {
-  const counts = new Uint32Array(heaps.length);
-  // A worker has no more hits than rows.
-  const stride = Math.min(k, end - begin);
-  const rows = new Float64Array(heaps.length * stride).fill(-1);
-  const scores = new Float64Array(heaps.length * stride);
-  for (const [q, heap] of heaps.entries()) {
-    const hits = heap.sorted();
-    counts[q] = hits.rows.length;
-    rows.set(hits.rows, q * stride);
-    scores.set(hits.scores, q * stride);
-  }
-  return { counts, rows, scores };
 }

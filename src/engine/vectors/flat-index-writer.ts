@@ -2,8 +2,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { throwIfCancelled } from '../../base/abort.ts';
 import { bug, TrawlError } from '../../base/errors.ts';
-import { firstNonFinite } from '../first-non-finite.ts';
+import { writeAt } from '../../base/system/durable-file.ts';
 import type { Metric } from '../metric.ts';
+import { firstNonFinite } from '../typed-arrays.ts';
 import { encodeFlatHeader, FAISS_HEADER_BYTES, faissMetric, flatFileBytes } from './faiss-format.ts';
 import type { VectorSegment } from './vector-segments.ts';
 
@@ -59,7 +60,7 @@ export class FlatIndexWriter {
     const file = await open(path, 'w');
     const writer = new FlatIndexWriter(path, file, shape, header);
     try {
-      await writeAll(file, header, 0);
+      await writeAt(file, header, 0);
     } catch (error) {
       await writer.abandon();
       throw error;
@@ -116,16 +117,11 @@ export class FlatIndexWriter {
     if (bad >= 0) {
       const row = this.#written + Math.floor(bad / this.#dimension);
       const column = bad % this.#dimension;
-      throw new TrawlError(
-        'NON_FINITE_VECTOR',
-        `The vector of row ${row} has ${rows[bad]} in column ${column}; vectors must be finite.`,
-        {
-          details: { row, column },
-        },
-      );
+      const message = `The vector of row ${row} has ${rows[bad]} in column ${column}; vectors must be finite.`;
+      throw new TrawlError('NON_FINITE_VECTOR', message, { details: { row, column } });
     }
     const bytes = new Uint8Array(rows.buffer, rows.byteOffset, rows.byteLength);
-    const writing = writeAll(this.#file, bytes, flatFileBytes(this.#written, this.#dimension));
+    const writing = writeAt(this.#file, bytes, flatFileBytes(this.#written, this.#dimension));
     // Hash while the disk writes.
     this.#hash.update(bytes);
     await writing;
@@ -160,29 +156,21 @@ export class FlatIndexWriter {
   }
 
   async #readBack(rows: number, onRows: ResumeOptions['onRows'], signal: AbortSignal | undefined): Promise<void> {
-    const rowsPerBlock = Math.max(1, Math.floor(RESUME_BLOCK_BYTES / (this.#dimension * 4)));
-    for (; this.#written < rows; this.#written += Math.min(rowsPerBlock, rows - this.#written)) {
+    const dimension = this.#dimension;
+    const rowsPerBlock = Math.max(1, Math.floor(RESUME_BLOCK_BYTES / (dimension * 4)));
+    while (this.#written < rows) {
       throwIfCancelled(signal);
       const count = Math.min(rowsPerBlock, rows - this.#written);
-      const bytes = await readAll(
-        this.#file,
-        count * this.#dimension * 4,
-        flatFileBytes(this.#written, this.#dimension),
-      );
+      const bytes = await readAll(this.#file, count * dimension * 4, flatFileBytes(this.#written, dimension));
       this.#hash.update(bytes);
-      await onRows(new Float32Array(bytes.buffer, bytes.byteOffset, count * this.#dimension));
+      await onRows(new Float32Array(bytes.buffer, bytes.byteOffset, count * dimension));
+      this.#written += count;
     }
   }
 }
 
 function headerOf(shape: FlatShape): Uint8Array {
   return encodeFlatHeader({ ...shape, metric: faissMetric(shape.metric) });
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
-  }
 }
 
 async function readAll(file: FileHandle, length: number, position: number): Promise<Buffer> {

@@ -1,14 +1,9 @@
 import { TrawlError } from '../../base/errors.ts';
-import { environmentVariable } from '../../base/options/resolve-options.ts';
+import { environmentVariable } from '../../base/options/environment.ts';
 import { loadKernel } from '../native/kernel.ts';
-import { ReferenceIndex } from '../reference/reference-index.ts';
-import { FlatIndex } from './flat-index.ts';
-import type { IndexSource } from './index-source.ts';
-import { parseSearchDevice } from './search-device.ts';
-import type { SearchGpu, VectorIndex } from './vector-index.ts';
-
-/** Value of TRAWL_ISA that selects the reference engine in TypeScript, for comparisons. */
-const REFERENCE = 'reference';
+import { openReferenceIndex } from '../reference/reference-index.ts';
+import { openFlatIndex } from './flat-index.ts';
+import type { IndexSource, SearchGpu, VectorIndex } from './vector-index.ts';
 
 /**
  * GPUs that failed in a search of this process, by their number: the driver refuses them until it ends, so a reloaded index could not be
@@ -36,10 +31,9 @@ interface EngineOptions {
 export async function openEngine(source: IndexSource, options: EngineOptions = {}): Promise<VectorIndex> {
   const { threads, device: named = 'cpu', onWarning = () => undefined, signal } = options;
   const device = parseSearchDevice(named);
-  const referenceOptions = threads === undefined ? {} : { threads };
-  if (environmentVariable('TRAWL_ISA') === REFERENCE) {
+  if (environmentVariable('TRAWL_ISA') === 'reference') {
     if (device !== undefined) throw withoutGpu(named, 'TRAWL_ISA=reference selects the engine in TypeScript');
-    return ReferenceIndex.open(source, referenceOptions);
+    return openReferenceIndex(source, { threads });
   }
   const loaded = loadKernel();
   if (!loaded.ok) {
@@ -48,12 +42,12 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
       `The native engine is missing (${loaded.reason}). Searches run in TypeScript, with the same results, but 20 to 1,000 ` +
         'times slower. Install a C++ compiler and run `npm run build` to build the engine.',
     );
-    return ReferenceIndex.open(source, referenceOptions);
+    return openReferenceIndex(source, { threads });
   }
   if (device !== undefined) checkCodes(source, named, onWarning);
   if (threads !== undefined) loaded.kernel.setThreads(threads);
   const failed = device === undefined ? undefined : failedGpus.get(device);
-  const index = await FlatIndex.open(source, loaded.kernel, failed);
+  const index = await openFlatIndex(source, loaded.kernel, failed);
   if (index.sampledPrefilters > 0) {
     onWarning(
       `${index.sampledPrefilters} of ${source.shards.length} shards have codes of an earlier version, with which their prefilter cannot be ` +
@@ -80,6 +74,22 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
   }
 }
 
+/**
+ * The number of the CUDA device on which vectors are searched, from `cuda` (the first) or `cuda:1`; undefined for `cpu`.
+ *
+ * @internal Exported for tests.
+ * @throws TrawlError CONFIG_INVALID.
+ */
+export function parseSearchDevice(text: string): number | undefined {
+  if (text === 'cpu') return undefined;
+  const match = /^cuda(?::(\d{1,3}))?$/.exec(text);
+  if (match !== null) return Number(match[1] ?? 0);
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `search-device is ${JSON.stringify(text)}; expected cpu, cuda, or one CUDA device such as cuda:1.`,
+  );
+}
+
 /** A GPU searches codes only. */
 function checkCodes({ shards }: IndexSource, device: string, onWarning: (warning: string) => void): void {
   const without = shards.flatMap(({ rows, codes }, i) => (rows > 0 && codes === undefined ? [i] : []));
@@ -87,8 +97,10 @@ function checkCodes({ shards }: IndexSource, device: string, onWarning: (warning
   if (without.length === shards.filter(({ rows }) => rows > 0).length) {
     throw withoutGpu(device, 'the index has no codes; make them with `trawl optimize`');
   }
+  const shardsHave = without.length === 1 ? `Shard ${without[0]} has` : `Shards ${without.join(', ')} have`;
   onWarning(
-    `${without.length === 1 ? `Shard ${without[0]} has` : `Shards ${without.join(', ')} have`} no codes, so the CPU searches all their rows and ${device} only the other shards; make the codes with \`trawl optimize\`.`,
+    `${shardsHave} no codes, so the CPU searches all their rows and ${device} only the other shards; make the codes with ` +
+      '`trawl optimize`.',
   );
 }
 

@@ -1,10 +1,15 @@
 import { TrawlError } from '../../base/errors.ts';
-import { firstNonFinite } from '../first-non-finite.ts';
+import { firstNonFinite } from '../typed-arrays.ts';
 import { placesPerQuery, type SearchRequest, type SearchResult } from './vector-index.ts';
 
-/** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k or count out of range. */
-export function checkSearchRequest(request: SearchRequest, dimension: number): void {
-  const { queries, count, k } = request;
+/**
+ * @param rows of the index; the filter must have as many.
+ * @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k or count out of range, or a filter of other rows.
+ */
+export function checkSearchRequest(
+  { queries, count, k, filter }: SearchRequest,
+  { dimension, rows }: { readonly dimension: number; readonly rows: number },
+): void {
   if (!Number.isSafeInteger(k) || k < 1) throw new RangeError(`k is ${k}; it must be a whole number from 1.`);
   if (!Number.isSafeInteger(count) || count < 0)
     throw new RangeError(`count is ${count}; it must be a whole number from 0.`);
@@ -14,22 +19,18 @@ export function checkSearchRequest(request: SearchRequest, dimension: number): v
       `${count} queries of ${dimension} dimensions are ${count * dimension} values, but ${queries.length} were given.`,
     );
   }
+  if (filter !== undefined && filter.rows !== rows)
+    throw new RangeError(`The filter covers ${filter.rows} rows, the index has ${rows}.`);
   const bad = firstNonFinite(queries);
-  if (bad >= 0) {
-    const query = Math.floor(bad / dimension);
-    const column = bad % dimension;
-    throw new TrawlError(
-      'NON_FINITE_QUERY',
-      `Query ${query} has ${queries[bad]} in column ${column}; values must be finite.`,
-      { details: { query, column } },
-    );
-  }
-}
-
-/** @throws RangeError if the filter has another number of rows than the index. */
-export function checkFilter({ filter }: SearchRequest, rows: number): void {
-  if (filter === undefined || filter.rows === rows) return;
-  throw new RangeError(`The filter covers ${filter.rows} rows, the index has ${rows}.`);
+  if (bad < 0) return;
+  const [query, column] = [Math.floor(bad / dimension), bad % dimension];
+  throw new TrawlError(
+    'NON_FINITE_QUERY',
+    `Query ${query} has ${queries[bad]} in column ${column}; values must be finite.`,
+    {
+      details: { query, column },
+    },
+  );
 }
 
 /** Takes the hits away from each query that has a score beyond float32, and names it in `overflows`. */

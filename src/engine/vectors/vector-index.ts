@@ -1,5 +1,28 @@
 import type { Metric } from '../metric.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
+import type { VectorSegment } from './vector-segments.ts';
+
+/** The rows of one shard within an index. */
+export interface ShardSource {
+  /** Row number of the shard's first row within the index. */
+  readonly firstRow: number;
+  readonly rows: number;
+  readonly segments: readonly VectorSegment[];
+  /** Absolute path of the codes; absent if the shard has none. */
+  readonly codes?: string;
+  /** Absolute path of the prefilter of these codes; absent if the shard has none. */
+  readonly prefilter?: string;
+}
+
+/** The files of an index, for an engine to open. Plain data, so that it can be sent to a worker thread. */
+export interface IndexSource {
+  readonly dimension: number;
+  readonly metric: Metric;
+  readonly rows: number;
+  readonly shards: readonly ShardSource[];
+  /** Absent if no rows are deleted. */
+  readonly liveRows?: RowBitmap;
+}
 
 export interface SearchRequest {
   /** Row-major, `count` × `dimension`. Every value must be finite (NON_FINITE_QUERY). */
@@ -44,7 +67,7 @@ export function placesPerQuery({ counts, rows }: Pick<SearchResult, 'counts' | '
   return counts.length === 0 ? 0 : rows.length / counts.length;
 }
 
-interface CertificateCost {
+export interface CertificateCost {
   /** Exact rows read and scored for each query. */
   readonly rescored: Float64Array;
   /** Queries for which the codes excluded too few rows, so that every row was scored. */

@@ -96,13 +96,8 @@ function openSegment(segment: VectorSegment): number {
   try {
     file = openSync(segment.path, 'r');
   } catch (cause) {
-    throw new TrawlError(
-      'INDEX_FILE_MISSING',
-      `${segment.path}: cannot be opened. Restore the file or build the index again.`,
-      {
-        cause,
-      },
-    );
+    const message = `${segment.path}: cannot be opened. Restore the file or build the index again.`;
+    throw new TrawlError('INDEX_FILE_MISSING', message, { cause });
   }
   if (fstatSync(file).size < segment.offset + segment.bytes) {
     closeSync(file);

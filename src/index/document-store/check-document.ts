@@ -1,6 +1,6 @@
 import { isObject } from '../../base/objects.ts';
 import { columnValues } from '../../engine/columns/column-values.ts';
-import type { IndexDefinition } from './index-definition.ts';
+import type { IndexDefinition } from './index-files.ts';
 import type { Failure } from './operations.ts';
 
 /** Names that Elasticsearch keeps for itself. */
@@ -10,7 +10,7 @@ const MAX_DEPTH = 64;
 /** A corpus line may have 64 MiB, and a character 3 bytes. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 
-/** A document as it is stored, or why the index cannot have it: every document that is stored can be indexed. */
+/** The document in the form in which it is stored, or why the index refuses it. Every stored document can be indexed. */
 export function checkDocument(text: string, definition: IndexDefinition): { source: string } | { failure: Failure } {
   if (text.length > MAX_CHARACTERS) {
     return refused(`a document has at most ${MAX_CHARACTERS} characters, but this one has ${text.length}`);

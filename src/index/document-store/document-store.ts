@@ -2,13 +2,13 @@ import Database from 'better-sqlite3';
 import { bug } from '../../base/errors.ts';
 import type { Operation, Outcome, StoredDocument } from './operations.ts';
 
-/** In "TRWD". */
+/** The bytes "TRWD". */
 const APPLICATION_ID = 0x54525744;
 const SCHEMA_VERSION = 1;
 
 /**
- * A row is the last change of an id. A deleted document keeps a row without a source: the next refresh removes it, and its version
- * continues.
+ * A row is the last change of an id. A deleted document keeps a row without a source, so that the next refresh removes the document from
+ * the index, and a new document with the id continues its versions.
  */
 const TABLES = `CREATE TABLE documents (
   seq INTEGER PRIMARY KEY,

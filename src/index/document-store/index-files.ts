@@ -1,12 +1,48 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { TSchema } from 'typebox';
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { Check } from 'typebox/schema';
 import { TrawlError } from '../../base/errors.ts';
+import { readJsonSync } from '../../base/files/read-json.ts';
 import { writeJsonDurably } from '../../base/system/durable-file.ts';
-import { IndexDefinition } from './index-definition.ts';
+import { COLUMN_TYPES } from '../../engine/filter/column.ts';
+import { ANALYSERS, LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
+
+/** What an index was created with over HTTP. Stored as JSON beside its documents. */
+export const IndexDefinition = Type.Object({
+  format: Type.Literal('trawl-writable-index'),
+  version: Type.Literal(1),
+  name: Type.String(),
+  uuid: Type.String(),
+  /** Milliseconds since 1970. */
+  createdAt: Type.Number(),
+  /** The members of a document whose words can be searched. */
+  fields: Type.Array(Type.Enum([...LEXICAL_FIELDS])),
+  analyser: Type.Enum([...ANALYSERS]),
+  /** The members of a document that filters can name. */
+  columns: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      type: Type.Enum([...COLUMN_TYPES]),
+      /** Whether its numbers are whole, as of Elasticsearch's `long`. */
+      integer: Type.Boolean(),
+    }),
+  ),
+  /** Whether a document with members that are not mapped is refused. */
+  strict: Type.Boolean(),
+  /** The mapping as requests for it are answered. */
+  properties: Type.Record(Type.String(), Type.Unknown()),
+  settings: Type.Object({
+    shards: Type.Integer(),
+    replicas: Type.Integer(),
+    /** Time between a write and its refresh in milliseconds; -1: only requests refresh. */
+    refreshMs: Type.Integer(),
+    /** The same as the client wrote it; absent if it did not. */
+    refreshInterval: Type.Optional(Type.String()),
+  }),
+});
+export type IndexDefinition = Static<typeof IndexDefinition>;
 
 const DEFINITION_FILE = 'definition.json';
 const CURRENT_FILE = 'current.json';
@@ -33,14 +69,10 @@ export class IndexFiles {
   }
 
   /**
-   * The folders of a new refresh: its index, and one that exists only while it runs. Their names were never used before: a process of
-   * an earlier server may not have ended yet.
+   * The folders of a new refresh: its index, and one that exists only while it runs. Their names are new, because a process of an earlier
+   * server may still write to older ones.
    */
-  next({ folder }: Pick<Current, 'folder'>): {
-    readonly folder: string;
-    readonly out: string;
-    readonly scratch: string;
-  } {
+  next({ folder }: Pick<Current, 'folder'>) {
     const number = Math.max(Number(folder.slice('index-'.length)) + 1, Date.now());
     const name = `index-${number}`;
     return { folder: name, out: join(this.folder, name), scratch: join(this.folder, `refresh-${number}`) };
@@ -74,20 +106,13 @@ export class IndexFiles {
 }
 
 function readJson<Schema extends TSchema>(path: string, schema: Schema): Static<Schema> {
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (cause) {
-    throw invalid(path, (cause as Error).message, cause);
-  }
-  if (!Check(schema, value)) throw invalid(path, 'a field is missing or has a wrong value');
+  const invalid = (why: string, cause?: unknown): TrawlError =>
+    new TrawlError(
+      'INDEX_MANIFEST_INVALID',
+      `${path}: ${why}. Restore the file, or remove the folder and fill the index again.`,
+      { cause },
+    );
+  const value = readJsonSync(path, 'the file', invalid);
+  if (!Check(schema, value)) throw invalid('a field is missing or has a wrong value');
   return value;
-}
-
-function invalid(path: string, why: string, cause?: unknown): TrawlError {
-  return new TrawlError(
-    'INDEX_MANIFEST_INVALID',
-    `${path} cannot be read: ${why}. Restore the file, or remove the folder and fill the index again.`,
-    { cause },
-  );
 }

@@ -33,10 +33,15 @@ export interface WriteItem {
   readonly outcome: Outcome;
 }
 
-/** A document as it is now, whether searches find it already or not. */
+/** The latest version of a document, which searches may not find yet. */
 export interface StoredDocument {
   readonly version: number;
   readonly seqNo: number;
   /** JSON text. */
   readonly source: string;
+}
+
+/** Elasticsearch's failure for a value that it refuses. */
+export function illegalArgument(reason: string): Failure {
+  return { status: 400, type: 'illegal_argument_exception', reason };
 }

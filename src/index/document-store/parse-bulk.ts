@@ -1,6 +1,6 @@
 import { isObject } from '../../base/objects.ts';
 import { parseNumbers } from '../passages/exact-numbers.ts';
-import type { Failure, WriteItem } from './operations.ts';
+import { type Failure, illegalArgument, type WriteItem } from './operations.ts';
 
 /** An operation as a request names it. */
 export interface RequestedOperation {
@@ -29,7 +29,7 @@ const MAX_PROBLEMS = 20;
  */
 export function parseBulk(body: string, index: string | undefined): readonly RequestedOperation[] | Failure {
   if (body.trim() === '') return { status: 400, type: 'parse_exception', reason: 'request body is required' };
-  if (!body.endsWith('\n')) return illegal('The bulk request must be terminated by a newline [\\n]');
+  if (!body.endsWith('\n')) return illegalArgument('The bulk request must be terminated by a newline [\\n]');
   const lines = body.split('\n');
   const operations: RequestedOperation[] = [];
   const problems: string[] = [];
@@ -42,14 +42,16 @@ export function parseBulk(body: string, index: string | undefined): readonly Req
     const target = action.index ?? index;
     if (target === undefined) problems.push('index is missing');
     problems.push(...idProblems(action));
-    if (operations.length === MAX_OPERATIONS) return illegal(`A bulk request has at most ${MAX_OPERATIONS} operations`);
+    if (operations.length === MAX_OPERATIONS)
+      return illegalArgument(`A bulk request has at most ${MAX_OPERATIONS} operations`);
     const operation = { ...action, index: target ?? '' };
     if (action.action === 'delete') {
       operations.push(operation);
       continue;
     }
     at++;
-    if (at >= lines.length - 1) return illegal(`The bulk request has no document after its action in line ${at}`);
+    if (at >= lines.length - 1)
+      return illegalArgument(`The bulk request has no document after its action in line ${at}`);
     operations.push({ ...operation, source: lines[at]! });
   }
   if (operations.length === 0) return { status: 400, type: 'parse_exception', reason: 'request body is required' };
@@ -76,34 +78,28 @@ export function validationFailure(problems: readonly string[]): Failure {
 
 type Action = Pick<RequestedOperation, 'action' | 'id' | 'failure'> & { readonly index: string | undefined };
 
+function malformed(line: number, expected: string, found: string): Failure {
+  return illegalArgument(`Malformed action/metadata line [${line}], expected ${expected} but ${found}`);
+}
+
 function parseAction(line: string, number: number): Action | Failure {
   let parsed: unknown;
   try {
     // Ids may be numbers beyond 2^53: every number stays its text.
     parsed = parseNumbers(line, (source) => source);
   } catch {
-    return illegal(`Malformed action/metadata line [${number}], expected START_OBJECT but it is not JSON`);
+    return malformed(number, 'START_OBJECT', 'it is not JSON');
   }
-  if (!isObject(parsed)) {
-    return illegal(`Malformed action/metadata line [${number}], expected START_OBJECT but found [${tokenOf(parsed)}]`);
-  }
+  if (!isObject(parsed)) return malformed(number, 'START_OBJECT', foundToken(parsed));
   const [entry, ...others] = Object.entries(parsed);
   const [name, metadata] = entry ?? [];
   const action = ACTIONS.find((known) => known === name);
   if (action === undefined) {
     const found = name === undefined ? 'END_OBJECT' : name.slice(0, 100);
-    return illegal(
-      `Malformed action/metadata line [${number}], expected field [create], [delete], [index] or [update] but found [${found}]`,
-    );
+    return malformed(number, 'field [create], [delete], [index] or [update]', `found [${found}]`);
   }
-  if (others.length > 0) {
-    return illegal(`Malformed action/metadata line [${number}], expected END_OBJECT but found [FIELD_NAME]`);
-  }
-  if (!isObject(metadata)) {
-    return illegal(
-      `Malformed action/metadata line [${number}], expected START_OBJECT but found [${tokenOf(metadata)}]`,
-    );
-  }
+  if (others.length > 0) return malformed(number, 'END_OBJECT', 'found [FIELD_NAME]');
+  if (!isObject(metadata)) return malformed(number, 'START_OBJECT', foundToken(metadata));
   return readMetadata(action, metadata, number);
 }
 
@@ -132,29 +128,22 @@ function readMetadata(
   let failure: Failure | undefined;
   for (const [name, value] of Object.entries(metadata)) {
     if (name === '_index' || name === '_id') {
-      if (value !== null && typeof value !== 'string') {
-        return illegal(
-          `Malformed action/metadata line [${line}], expected a simple value for field [${name}] but found [${tokenOf(value)}]`,
-        );
-      }
+      if (value !== null && typeof value !== 'string')
+        return malformed(line, `a simple value for field [${name}]`, foundToken(value));
       if (name === '_index') index = value ?? undefined;
       else id = value ?? undefined;
     } else if (!Object.hasOwn(NEUTRAL, name)) {
-      return illegal(`Action/metadata line [${line}] contains an unknown parameter [${name.slice(0, 100)}]`);
+      return illegalArgument(`Action/metadata line [${line}] contains an unknown parameter [${name.slice(0, 100)}]`);
     } else if (!NEUTRAL[name]!.includes(value)) {
-      failure ??= illegal(`[${name}] is not supported; leave it out`);
+      failure ??= illegalArgument(`[${name}] is not supported; leave it out`);
     }
   }
   return { action, index, id, failure };
 }
 
-function tokenOf(value: unknown): string {
-  if (value === null || value === undefined) return 'VALUE_NULL';
-  if (Array.isArray(value)) return 'START_ARRAY';
-  if (typeof value === 'object') return 'START_OBJECT';
-  return typeof value === 'boolean' ? 'VALUE_BOOLEAN' : 'VALUE_STRING';
-}
-
-function illegal(reason: string): Failure {
-  return { status: 400, type: 'illegal_argument_exception', reason };
+function foundToken(value: unknown): string {
+  if (value === null || value === undefined) return 'found [VALUE_NULL]';
+  if (Array.isArray(value)) return 'found [START_ARRAY]';
+  if (typeof value === 'object') return 'found [START_OBJECT]';
+  return typeof value === 'boolean' ? 'found [VALUE_BOOLEAN]' : 'found [VALUE_STRING]';
 }

@@ -2,64 +2,84 @@ import { bug } from '../../base/errors.ts';
 import { answerCalls } from '../../base/system/thread-calls.ts';
 import { writeFailure } from '../../base/system/write-failure.ts';
 import { DocumentStore } from './document-store.ts';
-import { parseBulk } from './parse-bulk.ts';
-import type { StoreCall, WriteAnswer, WriteRequest } from './store-protocol.ts';
+import type { IndexDefinition } from './index-files.ts';
+import type { Failure, StoredDocument, WriteItem } from './operations.ts';
+import { parseBulk, type RequestedOperation } from './parse-bulk.ts';
 import { missingIndexes, type OpenStore, writeDocuments } from './write-documents.ts';
 
 const stores = new Map<string, OpenStore>();
 
-function answer(call: StoreCall): unknown {
-  switch (call.name) {
-    case 'make': {
-      new DocumentStore(call.asked.path).close();
-      return null;
-    }
-    case 'open': {
-      const { definition, path } = call.asked;
-      const store = new DocumentStore(path);
-      stores.set(definition.name, { definition, store });
-      return store.lastSeqNo;
-    }
-    case 'close': {
-      stores.get(call.asked.name)?.store.close();
-      stores.delete(call.asked.name);
-      return null;
-    }
-    case 'write':
-      return write(call.asked);
-    case 'read': {
-      const open = stores.get(call.asked.name);
-      if (open === undefined) throw bug(`documents of ${call.asked.name} were asked for, which is not open`);
-      return call.asked.ids.map((id) => open.store.get(id) ?? null);
-    }
-  }
+interface WriteRequest {
+  /** A `_bulk` body, or operations. */
+  readonly body: string | readonly RequestedOperation[];
+  /** The index of operations that name none. */
+  readonly index?: string;
+  /** Indexes that cannot be written, and why. */
+  readonly refusals: Readonly<Record<string, Failure>>;
 }
 
-function write({ body, index, refusals }: WriteRequest): WriteAnswer {
-  const operations = typeof body === 'string' ? parseBulk(body, index) : body;
-  if ('reason' in operations) return { type: 'refused', failure: operations };
-  const missing = missingIndexes(operations, stores, refusals);
-  if (missing.length > 0) return { type: 'missing', indexes: missing };
-  const items = writeDocuments(operations, stores, refusals);
-  const named = new Set(items.map((item) => item.index));
-  const lastSeqNos = new Map(
-    [...named].flatMap((name): [string, number][] => {
-      const open = stores.get(name);
-      return open === undefined ? [] : [[name, open.store.lastSeqNo]];
-    }),
-  );
-  return { type: 'written', items, lastSeqNos };
-}
+type WriteAnswer =
+  /** The request is refused as a whole. */
+  | { readonly type: 'refused'; readonly failure: Failure }
+  /** Nothing is done yet: these indexes do not exist. */
+  | { readonly type: 'missing'; readonly indexes: readonly string[] }
+  | {
+      readonly type: 'written';
+      readonly items: readonly WriteItem[];
+      /** The number of the last change of each index that the request names. */
+      readonly lastSeqNos: ReadonlyMap<string, number>;
+    };
+
+/** What the thread can be asked. */
+const calls = {
+  /** Makes a store without documents and closes it. */
+  make({ path }: { readonly path: string }): void {
+    new DocumentStore(path).close();
+  },
+
+  /** Opens the store of an index. Returns the number of its last change, -1 without one. */
+  open({ definition, path }: { readonly definition: IndexDefinition; readonly path: string }): number {
+    const store = new DocumentStore(path);
+    stores.set(definition.name, { definition, store });
+    return store.lastSeqNo;
+  },
+
+  close({ name }: { readonly name: string }): void {
+    stores.get(name)?.store.close();
+    stores.delete(name);
+  },
+
+  write({ body, index, refusals }: WriteRequest): WriteAnswer {
+    const operations = typeof body === 'string' ? parseBulk(body, index) : body;
+    if ('reason' in operations) return { type: 'refused', failure: operations };
+    const missing = missingIndexes(operations, stores, refusals);
+    if (missing.length > 0) return { type: 'missing', indexes: missing };
+    const items = writeDocuments(operations, stores, refusals);
+    const named = [...new Set(items.map((item) => item.index))].filter((name) => stores.has(name));
+    return {
+      type: 'written',
+      items,
+      lastSeqNos: new Map(named.map((name) => [name, stores.get(name)!.store.lastSeqNo])),
+    };
+  },
+
+  read({ name, ids }: { readonly name: string; readonly ids: readonly string[] }): (StoredDocument | null)[] {
+    const open = stores.get(name);
+    if (open === undefined) throw bug(`documents of ${name} were asked for, which is not open`);
+    return ids.map((id) => open.store.get(id) ?? null);
+  },
+};
+export type StoreCalls = typeof calls;
 
 answerCalls(
-  async () => (call: StoreCall) => {
-    try {
-      return answer(call);
-    } catch (error) {
-      const path = call.name === 'open' || call.name === 'make' ? call.asked.path : 'the folder of --writable';
-      throw writeFailure(error, path);
-    }
-  },
+  async () =>
+    ({ name, asked }: { readonly name: keyof StoreCalls; readonly asked: { readonly path?: string } }) => {
+      try {
+        return calls[name](asked as never);
+      } catch (error) {
+        throw writeFailure(error, asked.path ?? 'the folder of --writable');
+      }
+    },
   () => {
     for (const { store } of stores.values()) store.close();
   },

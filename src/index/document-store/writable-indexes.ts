@@ -1,4 +1,4 @@
-import type { IndexDefinition } from './index-definition.ts';
+import type { IndexDefinition } from './index-files.ts';
 import type { Failure, StoredDocument, WriteItem } from './operations.ts';
 import type { RequestedOperation } from './parse-bulk.ts';
 

@@ -3,8 +3,8 @@ import { asTrawlError } from '../../base/errors.ts';
 import { writeFailure } from '../../base/system/write-failure.ts';
 import { checkDocument } from './check-document.ts';
 import type { DocumentStore } from './document-store.ts';
-import type { IndexDefinition } from './index-definition.ts';
-import type { Failure, Operation, Outcome, WriteItem } from './operations.ts';
+import type { IndexDefinition } from './index-files.ts';
+import { type Failure, illegalArgument, type Operation, type Outcome, type WriteItem } from './operations.ts';
 import { idProblems, type RequestedOperation, validationFailure } from './parse-bulk.ts';
 
 /** An index that can be written. */
@@ -35,27 +35,24 @@ export function writeDocuments(
   refusals: Readonly<Record<string, Failure>>,
 ): readonly WriteItem[] {
   const checked = requested.map((operation) => check(operation, stores, refusals));
-  const outcomes: Outcome[] = checked.map(
-    (each): Outcome => ('failure' in each ? each : { failure: notFound(each.index) }),
-  );
-  const byIndex = new Map<string, { place: number; operation: Operation }[]>();
+  const outcomes = new Array<Outcome>(requested.length);
+  const placesOf = new Map<string, number[]>();
   for (const [place, operation] of checked.entries()) {
-    if ('failure' in operation) continue;
-    const others = byIndex.get(operation.index) ?? [];
-    others.push({ place, operation });
-    byIndex.set(operation.index, others);
+    if ('failure' in operation) {
+      outcomes[place] = operation;
+      continue;
+    }
+    const places = placesOf.get(operation.index) ?? [];
+    places.push(place);
+    placesOf.set(operation.index, places);
   }
-  for (const [index, places] of byIndex) {
-    const written = apply(
-      stores.get(index)!.store,
-      places.map(({ operation }) => operation),
-    );
-    for (const [i, { place }] of places.entries()) outcomes[place] = written[i]!;
+  for (const [index, places] of placesOf) {
+    const operations = places.map((place) => checked[place] as Operation);
+    for (const [i, outcome] of apply(stores.get(index)!.store, operations).entries()) outcomes[places[i]!] = outcome;
   }
   return requested.map(({ action, index, id }, i): WriteItem => {
     const operation = checked[i]!;
-    const written = 'failure' in operation ? (id ?? null) : operation.id;
-    return { action, index, id: written, outcome: outcomes[i]! };
+    return { action, index, id: 'failure' in operation ? (id ?? null) : operation.id, outcome: outcomes[i]! };
   });
 }
 
@@ -83,7 +80,7 @@ function check(
   if (refusal !== undefined) return { failure: refusal };
   const open = stores.get(index);
   if (open === undefined) return { failure: notFound(index) };
-  if (action === 'update') return { failure: illegal('[update] is not supported; index the whole document') };
+  if (action === 'update') return { failure: illegalArgument('[update] is not supported; index the whole document') };
   const wrongId = idFailure(requested);
   if (wrongId !== undefined) return { failure: wrongId };
   if (action === 'delete') return { action, index, id: id! };
@@ -95,14 +92,12 @@ function check(
 function idFailure({ action, id }: RequestedOperation): Failure | undefined {
   const problems = idProblems({ action, id });
   if (problems.length > 0) return validationFailure(problems);
-  if (id === '') return illegal('if _id is specified it must not be empty');
-  return id !== undefined && /\p{Surrogate}/u.test(id) ? illegal('an id must be valid Unicode text') : undefined;
+  if (id === '') return illegalArgument('if _id is specified it must not be empty');
+  return id !== undefined && /\p{Surrogate}/u.test(id)
+    ? illegalArgument('an id must be valid Unicode text')
+    : undefined;
 }
 
 function notFound(index: string): Failure {
   return { status: 404, type: 'index_not_found_exception', reason: `no such index [${index.slice(0, 100)}]` };
-}
-
-function illegal(reason: string): Failure {
-  return { status: 400, type: 'illegal_argument_exception', reason };
 }

@@ -62,7 +62,6 @@ export class HeldIndex {
       throw missing(path, INDEX_MANIFEST_FILE, error);
     });
     const files = new Map<string, HeldFile>();
-    const closeAll = (): Promise<unknown> => Promise.all(Array.from(files.values(), ({ handle }) => handle.close()));
     try {
       const snapshot = await readSnapshot(folder, async (path) => {
         const file = await hold(folder, path);
@@ -80,7 +79,7 @@ export class HeldIndex {
       }
       return new HeldIndex(folder, snapshot, files);
     } catch (error) {
-      await closeAll();
+      await closeFiles(files);
       throw error;
     }
   }
@@ -90,9 +89,13 @@ export class HeldIndex {
     return this.#files.get(path);
   }
 
-  async close(): Promise<void> {
-    await Promise.all(Array.from(this.#files.values(), ({ handle }) => handle.close()));
+  close(): Promise<void> {
+    return closeFiles(this.#files);
   }
+}
+
+async function closeFiles(files: ReadonlyMap<string, HeldFile>): Promise<void> {
+  await Promise.all(Array.from(files.values(), ({ handle }) => handle.close()));
 }
 
 /**
@@ -139,21 +142,21 @@ async function readWhole({ path, handle, bytes }: HeldFile): Promise<Buffer> {
 }
 
 async function hold(folder: string, path: string): Promise<HeldFile> {
-  const shown = join(folder, path);
+  const file = join(folder, path);
   await checkInside(folder, path);
   let handle: FileHandle;
   try {
     // A pipe in place of a file must not block.
-    handle = await open(shown, constants.O_RDONLY | constants.O_NONBLOCK);
+    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw missing(folder, path, error);
   }
   const stats = await handle.stat();
-  if (stats.isFile()) return { path: shown, handle, bytes: stats.size, tag: tagOf(stats) };
+  if (stats.isFile()) return { path: file, handle, bytes: stats.size, tag: tagOf(stats) };
   await handle.close();
   throw new TrawlError(
     'INDEX_FILE_FOREIGN',
-    `${shown} is not a regular file. Restore the file or build the index again.`,
+    `${file} is not a regular file. Restore the file or build the index again.`,
   );
 }
 

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { TrawlError } from '../../base/errors.ts';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../manifest/index-manifest.ts';
 import { parseIndexManifest, parseShardManifest } from '../manifest/read-manifest.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../manifest/shard-manifest.ts';
@@ -103,4 +105,20 @@ function idOf(texts: ReadonlyMap<string, Buffer>): string {
   const hash = createHash('sha256');
   for (const [path, text] of texts) hash.update(`${path}\0${text.length}\0`).update(text);
   return hash.digest('hex').slice(0, 32);
+}
+
+/** What the manifests in a folder say. Their files need not exist. @throws TrawlError INDEX_NOT_FOUND, or an error of `readSnapshot`. */
+export function folderSnapshot(folder: string): Promise<IndexSnapshot> {
+  return readSnapshot(folder, async (path) => {
+    try {
+      return await readFile(join(folder, path));
+    } catch (cause) {
+      if (!isNodeError(cause)) throw cause;
+      throw new TrawlError(
+        'INDEX_NOT_FOUND',
+        `${join(folder, path)} cannot be read (${cause.code}). Check the path, or build the index again.`,
+        { cause },
+      );
+    }
+  });
 }

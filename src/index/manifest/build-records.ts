@@ -70,6 +70,14 @@ export const UpdateRecord = Type.Object({
 });
 export type UpdateRecord = Type.Static<typeof UpdateRecord>;
 
+/** What reading a corpus found. */
+const ReadPassages = {
+  /** One count per corpus file. */
+  passagesByFile: Type.Array(Count),
+  skippedLines: Count,
+  skippedExamples: Type.Array(Type.String()),
+};
+
 /** Beside the update record: the result of comparing index and corpus. */
 export const CHANGES_FILE = 'changes.json';
 
@@ -82,9 +90,7 @@ export const ChangesRecord = Type.Object({
   added: Count,
   /** Live rows that the update deletes, because the corpus lacks their passages. */
   removed: Count,
-  passagesByFile: Type.Array(Count),
-  skippedLines: Count,
-  skippedExamples: Type.Array(Type.String()),
+  ...ReadPassages,
   /** SHA-256 of the two bitmaps: input positions to add, and all rows that are deleted after the update. */
   addedSha256: Sha256,
   removedSha256: Sha256,
@@ -99,10 +105,7 @@ export const PassagesRecord = Type.Object({
   rowsWithoutId: Count,
   /** Content hash. */
   sha256: Sha256,
-  /** One count per corpus file. */
-  passagesByFile: Type.Array(Count),
-  skippedLines: Count,
-  skippedExamples: Type.Array(Type.String()),
+  ...ReadPassages,
 });
 export type PassagesRecord = Type.Static<typeof PassagesRecord>;
 

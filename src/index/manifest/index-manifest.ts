@@ -1,55 +1,20 @@
+import { createHash } from 'node:crypto';
 import Type from 'typebox';
+import { TrawlError } from '../../base/errors.ts';
 import type { ModelIdentity } from '../../encoder/identity/model-identity.ts';
 import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
+import type { Metric } from '../../engine/metric.ts';
 import { ReadingRecord, UPDATE_TYPES } from './build-records.ts';
-import {
-  Bm25Record,
-  ColumnRecord,
-  CorpusRecord,
-  Count,
-  FileRecord,
-  Generation,
-  MetricName,
-  ModelRecord,
-} from './schemas.ts';
+import { Bm25Record, ColumnRecord, Count, FileRecord, Generation, ManifestFields } from './schemas.ts';
 
 export const INDEX_MANIFEST_FILE = 'manifest.json';
-
-/**
- * Version of manifest.json.
- * - 1: first version.
- * - 2: an index without vectors, which earlier programs would misread. Indexes with vectors stay at version 1.
- * - 3: an index whose vectors come from an endpoint, which earlier programs would look for as a model folder.
- */
-export const INDEX_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2, ofEndpoint: 3 } as const;
-
-/** The version of a manifest, index or shard, whose vectors come from `model`. */
-export function versionFor(model: Pick<ModelIdentity, 'endpoint'> | null): keyof typeof INDEX_MANIFEST_VERSIONS {
-  if (model === null) return 'withoutVectors';
-  return model.endpoint === undefined ? 'withVectors' : 'ofEndpoint';
-}
 
 /** Describes the whole index. Written last, by rename, so a folder with this file is a complete index. */
 export const IndexManifest = Type.Object({
   format: Type.Literal('trawl-index'),
-  version: Type.Union([
-    Type.Literal(INDEX_MANIFEST_VERSIONS.withVectors),
-    Type.Literal(INDEX_MANIFEST_VERSIONS.withoutVectors),
-    Type.Literal(INDEX_MANIFEST_VERSIONS.ofEndpoint),
-  ]),
-  /** Changes whenever the content changes: caches and clients may use it as a key. */
-  generation: Generation,
-  /** Rows of all shards, deleted ones included. */
-  rows: Count,
-  /** Values per vector; 0 where there are none. */
-  dimension: Count,
-  /** Null without vectors. */
-  metric: Type.Union([MetricName, Type.Null()]),
-  /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
-  model: Type.Union([ModelRecord, Type.Null()]),
+  ...ManifestFields,
   /** Path of the model's folder relative to the index, unless it came with Trawl. Searches find the encoder by it. */
   modelLocation: Type.Optional(Type.String({ minLength: 1 })),
-  corpus: CorpusRecord,
   /** In row order, without gaps or overlaps. */
   shards: Type.Array(
     Type.Object({
@@ -95,3 +60,58 @@ export const IndexManifest = Type.Object({
   writer: Type.String(),
 });
 export type IndexManifest = Type.Static<typeof IndexManifest>;
+
+/**
+ * A hash that identifies the content of an index or shard: the first 32 hex digits of the SHA-256 of the facts as JSON text.
+ * Equal builds have equal generations.
+ */
+export function generationOf(facts: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 32);
+}
+
+/**
+ * The fields of an index manifest that follow from the shards, in row order, and from the deleted rows.
+ *
+ * @param tombstones SHA-256 of the bitmap of the deleted rows; undefined if no row is deleted.
+ */
+export function shardFields(
+  entries: readonly Omit<IndexManifest['shards'][number], 'firstRow'>[],
+  tombstones?: string,
+): Pick<IndexManifest, 'generation' | 'rows' | 'shards'> {
+  let rows = 0;
+  const shards = entries.map(({ path, rows: count, generation }) => {
+    const firstRow = rows;
+    rows += count;
+    return { path, firstRow, rows: count, generation };
+  });
+  const deleted = tombstones === undefined ? [] : ['tombstones', tombstones];
+  return {
+    generation: generationOf(['index', ...shards.map(({ generation }) => generation), ...deleted]),
+    rows,
+    shards,
+  };
+}
+
+/** What the vectors of an index or a shard have in common. */
+export interface VectorSpace {
+  readonly model: ModelIdentity;
+  readonly metric: Metric;
+  readonly dimension: number;
+}
+
+type MaybeVectors = Pick<IndexManifest, 'model' | 'metric' | 'dimension'>;
+
+/** The vector space of an index or a shard; undefined if it has inverted indexes alone. */
+export function vectorSpace({ model, metric, dimension }: MaybeVectors): VectorSpace | undefined {
+  return model === null || metric === null ? undefined : { model, metric, dimension };
+}
+
+/** @throws TrawlError NOT_SUPPORTED for an index that has inverted indexes alone. */
+export function requireVectors(folder: string, manifest: MaybeVectors): VectorSpace {
+  const space = vectorSpace(manifest);
+  if (space !== undefined) return space;
+  throw new TrawlError(
+    'NOT_SUPPORTED',
+    `${folder}: the index has no vectors, only inverted indexes for BM25. Build it again with --model for vectors.`,
+  );
+}

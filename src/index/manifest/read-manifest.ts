@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import type Type from 'typebox';
 import { Check, Errors } from 'typebox/schema';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
-import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSIONS, IndexManifest } from './index-manifest.ts';
-import { checkChecksum } from './manifest-checksum.ts';
-import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSIONS, ShardManifest } from './shard-manifest.ts';
+import { isObject } from '../../base/objects.ts';
+import { INDEX_MANIFEST_FILE, IndexManifest } from './index-manifest.ts';
+import { MANIFEST_VERSIONS } from './schemas.ts';
+import { SHARD_MANIFEST_FILE, ShardManifest } from './shard-manifest.ts';
+import { checkChecksum } from './write-manifest.ts';
 
 /** @throws TrawlError INDEX_NOT_FOUND, INDEX_MANIFEST_INVALID, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED. */
 export function readIndexManifest(folder: string): IndexManifest {
@@ -25,17 +27,13 @@ export function readIndexManifest(folder: string): IndexManifest {
  * @throws TrawlError INDEX_MANIFEST_INVALID, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED.
  */
 export function parseIndexManifest(file: string, text: string): IndexManifest {
-  const json = parseJson(file, text);
-  checkFormat(file, json, 'trawl-index', Object.values(INDEX_MANIFEST_VERSIONS));
-  const manifest = check(file, IndexManifest, checkChecksum(file, json));
+  const manifest = parse(file, text, 'trawl-index', IndexManifest);
   checkVectorFields(file, manifest);
   let row = 0;
   for (const shard of manifest.shards) {
     if (shard.firstRow !== row) {
-      throw invalid(
-        file,
-        `shard ${shard.path} starts at row ${shard.firstRow}, but the previous shard ends at row ${row}`,
-      );
+      const { path, firstRow } = shard;
+      throw invalid(file, `shard ${path} starts at row ${firstRow}, but the previous shard ends at row ${row}`);
     }
     row += shard.rows;
   }
@@ -55,9 +53,7 @@ export function readShardManifest(folder: string): ShardManifest {
 
 /** As `parseIndexManifest`. */
 export function parseShardManifest(file: string, text: string): ShardManifest {
-  const json = parseJson(file, text);
-  checkFormat(file, json, 'trawl-shard', Object.values(SHARD_MANIFEST_VERSIONS));
-  const manifest = check(file, ShardManifest, checkChecksum(file, json));
+  const manifest = parse(file, text, 'trawl-shard', ShardManifest);
   checkVectorFields(file, manifest);
   return manifest;
 }
@@ -73,25 +69,44 @@ function readText(file: string, onMissing: () => never): string {
   }
 }
 
-function parseJson(file: string, text: string): unknown {
+function parse<Schema extends Type.TSchema>(
+  file: string,
+  text: string,
+  format: string,
+  schema: Schema,
+): Type.Static<Schema> {
+  let json: unknown;
   try {
-    return JSON.parse(text);
+    json = JSON.parse(text);
   } catch (cause) {
-    throw new TrawlError('INDEX_MANIFEST_INVALID', `${file}: is not valid JSON (${(cause as Error).message}).`, {
-      cause,
-    });
+    const message = `${file}: is not valid JSON (${(cause as Error).message}).`;
+    throw new TrawlError('INDEX_MANIFEST_INVALID', message, { cause });
   }
+  checkFormat(file, isObject(json) ? json : {}, format);
+  const manifest = checkChecksum(file, json);
+  if (Check(schema, manifest)) return manifest as Type.Static<Schema>;
+  const [, [first]] = Errors(schema, manifest);
+  throw invalid(
+    file,
+    first === undefined
+      ? 'its fields do not match the schema'
+      : `${first.instancePath || 'the manifest'} ${first.message}`,
+  );
 }
 
-function checkFormat(file: string, json: unknown, format: string, versions: readonly number[]): void {
-  const head = (typeof json === 'object' && json !== null ? json : {}) as { format?: unknown; version?: unknown };
+function checkFormat(
+  file: string,
+  head: { readonly format?: unknown; readonly version?: unknown },
+  format: string,
+): void {
   if (head.format !== format) {
     throw new TrawlError(
       'INDEX_FILE_FOREIGN',
       `${file}: its field "format" is ${JSON.stringify(head.format) ?? 'missing'}; expected "${format}".`,
     );
   }
-  if (!versions.includes(head.version as number)) {
+  const versions: readonly unknown[] = Object.values(MANIFEST_VERSIONS);
+  if (!versions.includes(head.version)) {
     throw new TrawlError(
       'INDEX_VERSION_UNSUPPORTED',
       `${file}: its version is ${JSON.stringify(head.version) ?? 'missing'}; this program reads version ${versions.slice(0, -1).join(', ')} and ${versions.at(-1)}. ` +
@@ -101,24 +116,13 @@ function checkFormat(file: string, json: unknown, format: string, versions: read
   }
 }
 
-function check<Schema extends Type.TSchema>(file: string, schema: Schema, json: unknown): Type.Static<Schema> {
-  if (Check(schema, json)) return json as Type.Static<Schema>;
-  const [, [first]] = Errors(schema, json);
-  throw invalid(
-    file,
-    first === undefined
-      ? 'its fields do not match the schema'
-      : `${first.instancePath || 'the manifest'} ${first.message}`,
-  );
-}
-
 /** With vectors, all fields about them have values; without vectors, none has, and there are inverted indexes. */
 function checkVectorFields(
   file: string,
   { version, model, metric, dimension, bm25 }: IndexManifest | ShardManifest,
 ): void {
-  const hasVectors = version !== INDEX_MANIFEST_VERSIONS.withoutVectors;
-  const isOfEndpoint = version === INDEX_MANIFEST_VERSIONS.ofEndpoint;
+  const hasVectors = version !== MANIFEST_VERSIONS.withoutVectors;
+  const isOfEndpoint = version === MANIFEST_VERSIONS.ofEndpoint;
   if (model !== null && (model.endpoint !== undefined) !== isOfEndpoint) {
     throw invalid(file, `/model/endpoint must have ${isOfEndpoint ? 'a value' : 'no value'} in version ${version}`);
   }

@@ -1,7 +1,13 @@
 import Type from 'typebox';
 import { Count } from '../../base/count.ts';
 import { EndpointRecord } from '../../encoder/identity/endpoint-record.ts';
-import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../encoder/identity/model-identity.ts';
+import {
+  BEFORE_TRUNCATION,
+  type ModelIdentity,
+  POOLINGS,
+  PRECISIONS,
+  QUERY_TEMPLATES,
+} from '../../encoder/identity/model-identity.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
 import { ANALYSERS, LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import { METRICS } from '../../engine/metric.ts';
@@ -86,3 +92,33 @@ export const Bm25Record = Type.Object({
   fields: Type.Array(Type.Enum([...LEXICAL_FIELDS]), { minItems: 1 }),
 });
 export type Bm25Record = Type.Static<typeof Bm25Record>;
+
+/**
+ * Versions of manifest.json and shard.json.
+ * - 1: first version.
+ * - 2: without vectors, which earlier programs would misread.
+ * - 3: vectors from an endpoint, which earlier programs would look for as a model folder.
+ */
+export const MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2, ofEndpoint: 3 } as const;
+
+/** The version of a manifest, index or shard, whose vectors come from `model`; null: it has none. */
+export function manifestVersion(model: Pick<ModelIdentity, 'endpoint'> | null) {
+  if (model === null) return MANIFEST_VERSIONS.withoutVectors;
+  return model.endpoint === undefined ? MANIFEST_VERSIONS.withVectors : MANIFEST_VERSIONS.ofEndpoint;
+}
+
+/** The fields that both manifests begin with. */
+export const ManifestFields = {
+  version: Type.Union([Type.Literal(1), Type.Literal(2), Type.Literal(3)]),
+  /** Changes whenever the content changes, and is the same for equal content: caches and clients may use it as a key. */
+  generation: Generation,
+  /** Deleted rows included. */
+  rows: Count,
+  /** Values per vector; 0 where there are none. */
+  dimension: Count,
+  /** Null without vectors. */
+  metric: Type.Union([MetricName, Type.Null()]),
+  /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
+  model: Type.Union([ModelRecord, Type.Null()]),
+  corpus: CorpusRecord,
+};

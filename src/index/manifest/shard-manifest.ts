@@ -1,27 +1,11 @@
 import Type from 'typebox';
+import { isSameJson } from '../../base/objects.ts';
 import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import { ReadingRecord } from './build-records.ts';
-import {
-  Bm25Record,
-  ColumnRecord,
-  CorpusRecord,
-  Count,
-  FileRecord,
-  Generation,
-  MetricName,
-  ModelRecord,
-  Sha256,
-} from './schemas.ts';
+import type { IndexManifest } from './index-manifest.ts';
+import { Bm25Record, ColumnRecord, Count, FileRecord, ManifestFields, MetricName, Sha256 } from './schemas.ts';
 
 export const SHARD_MANIFEST_FILE = 'shard.json';
-
-/**
- * Version of shard.json.
- * - 1: first version.
- * - 2: a shard without vectors, which earlier programs would misread. Shards with vectors stay at version 1.
- * - 3: a shard whose vectors come from an endpoint.
- */
-export const SHARD_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2, ofEndpoint: 3 } as const;
 
 /** The inverted indexes of a shard, one per field. */
 export const ShardLexical = Type.Object({
@@ -59,21 +43,7 @@ export type ShardColumn = Type.Static<typeof ShardColumn>;
  */
 export const ShardManifest = Type.Object({
   format: Type.Literal('trawl-shard'),
-  version: Type.Union([
-    Type.Literal(SHARD_MANIFEST_VERSIONS.withVectors),
-    Type.Literal(SHARD_MANIFEST_VERSIONS.withoutVectors),
-    Type.Literal(SHARD_MANIFEST_VERSIONS.ofEndpoint),
-  ]),
-  /** Derived from the content: equal shards have equal generations. */
-  generation: Generation,
-  rows: Count,
-  /** Values per vector; 0 where there are none. */
-  dimension: Count,
-  /** Null without vectors. */
-  metric: Type.Union([MetricName, Type.Null()]),
-  /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
-  model: Type.Union([ModelRecord, Type.Null()]),
-  corpus: CorpusRecord,
+  ...ManifestFields,
   /** Byte ranges whose concatenation is the matrix of rows, row-major. A row may continue in the next range. */
   vectors: Type.Array(
     Type.Object({
@@ -117,8 +87,8 @@ export const ShardManifest = Type.Object({
   files: Type.Array(FileRecord),
   /**
    * The shard's part of the corpus, by which merging orders the shards: input positions [first, end) of `positions`, and how
-   * they were read. A position is a line or Parquet row, counted from 0 over all corpus files. Absent in shards from earlier
-   * versions and from pipes.
+   * they were read. A position is a line or Parquet row, counted from 0 over all corpus files. Absent in shards from
+   * pipes, in shards that an update added, and in shards that a compaction rewrote.
    */
   input: Type.Optional(
     Type.Object({
@@ -145,3 +115,12 @@ export const ShardManifest = Type.Object({
   ),
 });
 export type ShardManifest = Type.Static<typeof ShardManifest>;
+
+/** The inverted indexes of a shard that the index reads; undefined if it reads none, or if the shard lacks them. */
+export function shardLexical(
+  { bm25, nextBm25 }: ShardManifest,
+  index: Pick<IndexManifest, 'bm25'>,
+): ShardLexical | undefined {
+  const made = index.bm25?.made;
+  return made && [bm25, nextBm25].find((lexical) => isSameJson(lexical?.made, made));
+}

@@ -1,6 +1,7 @@
+import { bug } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import { contentsOf, textOf } from './contents.ts';
 import { parseNumbers } from './exact-numbers.ts';
-import { idColumnOf } from './id-column.ts';
 
 /** The fields of a passage that replies use. */
 export interface DocumentFields {
@@ -10,7 +11,7 @@ export interface DocumentFields {
   readonly id: string | undefined;
   /** The column `title`, else the first line of a `contents` with several lines, without its quotes. */
   readonly title: string | undefined;
-  /** The passage without its title. */
+  /** The passage without its title: the column `text`, else the contents after their first line. */
   readonly text: string;
   /** See `contentsOf`; empty for a row without text. */
   readonly contents: string;
@@ -18,31 +19,36 @@ export interface DocumentFields {
   readonly date: string | undefined;
   /** The id of its document as text, from `doc_id`; undefined if it is missing or null. */
   readonly document: string | undefined;
-  /** Where it stands in its document, if `trawl prepare` made the passage. */
+  /** The passage's place in its document, if `trawl prepare` made the passage. */
   readonly place: DocumentPlace | undefined;
 }
 
-/** Columns that `trawl prepare` writes. A word is what stands between single spaces. */
+/** Columns that `trawl prepare` writes. Single spaces separate words. */
 interface DocumentPlace {
   /** The number of the passage, from 0. */
   readonly passage: number;
-  /** Words at the beginning that the previous passage ends with. */
+  /** Words at the beginning that repeat the end of the previous passage. */
   readonly overlap: number;
-  /** Words at the end that are the beginning of the document. */
+  /** Words at the end that repeat the beginning of the document. */
   readonly filled: number;
 }
 
-/** Parses a stored document. Integer ids beyond 2^53 keep their digits. */
+/** Parses a stored document. Integer ids beyond 2^53 keep their digits. @throws TrawlError INTERNAL if it is not JSON. */
 export function documentFields(documentJson: string): DocumentFields {
-  const parsed: unknown = JSON.parse(documentJson);
-  const row = typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(documentJson);
+  } catch (error) {
+    throw bug(`a stored document does not parse: ${(error as Error).message}`, error);
+  }
+  const row = isObject(parsed) ? parsed : {};
   const column = (name: string): unknown => (Object.hasOwn(row, name) ? row[name] : undefined);
-  const contents = contentsOf(row) ?? '';
-  const newline = contents.indexOf('\n');
   const textColumn = (name: string): string | undefined => {
     const value = column(name);
     return typeof value === 'string' ? value : undefined;
   };
+  const contents = contentsOf(row) ?? '';
+  const newline = contents.indexOf('\n');
   const idColumn = idColumnOf(row);
   const idJson = idAsJson(column(idColumn), idColumn, documentJson);
   const docId = idAsJson(column('doc_id'), 'doc_id', documentJson);
@@ -86,4 +92,36 @@ function placeOf(column: (name: string) => unknown): DocumentPlace | undefined {
 
 function plainId(idJson: string): string {
   return idJson.startsWith('"') ? (JSON.parse(idJson) as string) : idJson;
+}
+
+/**
+ * The column with the id of a row: `id`, else `_id`, as BEIR calls it. A row that was written over Elasticsearch's interface begins with
+ * `_index` and `_id`; its `id` is a column like others.
+ */
+export function idColumnOf(row: Readonly<Record<string, unknown>>): 'id' | '_id' {
+  const column = (name: string): unknown => (Object.hasOwn(row, name) ? row[name] : undefined);
+  if (typeof column('_index') === 'string' && typeof column('_id') === 'string') return '_id';
+  return (column('id') ?? null) === null ? '_id' : 'id';
+}
+
+/** The id of a passage that has none. Prefixed, because the number alone may be the id of another passage. */
+export function rowId(row: number): string {
+  return `row:${row}`;
+}
+
+/** The fields of a stored document by which hits are judged and compared; a passage without an id gets `row:` and its row. */
+export function hitFields(document: string, row: number) {
+  const { id = rowId(row), title, text, contents } = documentFields(document);
+  return { id, title, text, contents };
+}
+
+/** The text of a field of a stored document; empty if the document does not have the field. */
+export function fieldText(document: string, field: 'contents' | 'title' | 'text'): string {
+  const { contents, title, text } = documentFields(document);
+  return field === 'contents' ? contents : field === 'title' ? (title ?? '') : text;
+}
+
+/** A title without and with the quotes of the published corpora. */
+export function titleForms(title: string): readonly string[] {
+  return [title, `"${title}"`];
 }

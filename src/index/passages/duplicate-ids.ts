@@ -1,5 +1,5 @@
 import { throwIfCancelled } from '../../base/abort.ts';
-import { idsOfFiles } from './ids-of-files.ts';
+import { compareUtf8 } from '../../base/comparable-text.ts';
 import { PassageFile, type StoredId } from './passage-file.ts';
 
 interface DuplicateId {
@@ -35,96 +35,108 @@ const CHECK_EVERY = 100_000;
  *
  * @throws TrawlError the errors of `PassageFile`; CANCELLED.
  */
-export function duplicateIds(
-  paths: readonly string[],
-  { exampleCount = 10, liveRows, signal }: DuplicateOptions = {},
-): Duplicates {
+export function duplicateIds(paths: readonly string[], options: DuplicateOptions = {}): Duplicates {
   const files: PassageFile[] = [];
   try {
-    let firstRow = 0;
-    const firstRows: number[] = [];
-    for (const path of paths) {
-      const file = new PassageFile(path, { mapped: false });
-      files.push(file);
-      firstRows.push(firstRow);
-      firstRow += file.rows;
-    }
+    for (const path of paths) files.push(new PassageFile(path, { mapped: false }));
     // SQLite counts the repeated ids of one file much faster.
     if (files.length === 1 && files[0]!.repeatedIds() === 0) return { count: 0, examples: [] };
-    return merge(files, firstRows, { exampleCount, liveRows, signal });
+    return compareAll(files, options);
   } finally {
     for (const file of files) file.close();
   }
 }
 
-function merge(
+interface IdGroup {
+  readonly id: StoredId;
+  /** The first places. */
+  readonly places: { readonly file: PassageFile; readonly row: number; readonly rowInIndex: number }[];
+  size: number;
+}
+
+function compareAll(
   files: readonly PassageFile[],
-  firstRows: readonly number[],
-  { exampleCount, liveRows, signal }: DuplicateOptions & { exampleCount: number },
+  { exampleCount = 10, liveRows, signal }: DuplicateOptions,
 ): Duplicates {
-  const groups = new IdGroups(exampleCount);
+  const firstRows: number[] = [];
+  let rows = 0;
+  for (const file of files) {
+    firstRows.push(rows);
+    rows += file.rows;
+  }
+  let count = 0;
+  let examples: IdGroup[] = [];
+  let group: IdGroup | undefined;
+  const endGroup = (): void => {
+    if (group === undefined || group.size < 2) return;
+    count += group.size - 1;
+    examples.push(group);
+    examples.sort((a, b) => a.places[0]!.rowInIndex - b.places[0]!.rowInIndex);
+    examples = examples.slice(0, exampleCount);
+  };
   let seen = 0;
   for (const { id, row, file } of idsOfFiles(files)) {
     if (++seen % CHECK_EVERY === 0) throwIfCancelled(signal);
-    const globalRow = firstRows[file]! + row;
-    if (liveRows?.has(globalRow) ?? true) groups.add(id, { file, row, globalRow });
+    const rowInIndex = firstRows[file]! + row;
+    if (liveRows?.has(rowInIndex) === false) continue;
+    if (group?.id !== id) {
+      endGroup();
+      group = { id, places: [], size: 0 };
+    }
+    group.size++;
+    if (group.places.length < EXAMPLE_ROWS) group.places.push({ file: files[file]!, row, rowInIndex });
   }
-  const { count, examples } = groups.finish();
+  endGroup();
   return {
     count,
     examples: examples.map(({ id, places }) => ({
       id: String(id),
-      rows: places.map(({ globalRow }) => globalRow),
-      lines: places.map(({ file, row }) => files[file]!.line(row)),
+      rows: places.map(({ rowInIndex }) => rowInIndex),
+      lines: places.map(({ file, row }) => file.line(row)),
     })),
   };
 }
 
-interface Place {
-  readonly file: number;
-  readonly row: number;
-  /** The row, numbered over all files. */
-  readonly globalRow: number;
-}
-
-interface IdGroup {
+/** The next id of one file. */
+interface Head {
   readonly id: StoredId;
-  /** The first places. */
-  readonly places: Place[];
-  size: number;
+  readonly row: number;
+  /** Number of the file. */
+  readonly file: number;
 }
 
-/** Counts the repeated ids among ids in order, and keeps those that come first in the index. */
-class IdGroups {
-  readonly #exampleCount: number;
-  #group: IdGroup | undefined;
-  #count = 0;
-  #examples: IdGroup[] = [];
-
-  constructor(exampleCount: number) {
-    this.#exampleCount = exampleCount;
-  }
-
-  add(id: StoredId, place: Place): void {
-    if (this.#group?.id !== id) {
-      this.#endGroup();
-      this.#group = { id, places: [], size: 0 };
+/** Merges the ids of files: by id in SQLite's order, then by file, then by row. Holds one id a file in memory. */
+function* idsOfFiles(files: readonly PassageFile[]): Generator<Head, void> {
+  const rest = files.map((file) => file.idsInOrder());
+  /** In falling order, so that the smallest is taken from the end. */
+  const heads: Head[] = [];
+  const advance = (file: number): void => {
+    const next = rest[file]!.next();
+    if (next.done === true) return;
+    const head = { ...next.value, file };
+    let [low, high] = [0, heads.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBefore(head, heads[middle]!)) low = middle + 1;
+      else high = middle;
     }
-    this.#group.size++;
-    if (this.#group.places.length < EXAMPLE_ROWS) this.#group.places.push(place);
+    heads.splice(low, 0, head);
+  };
+  try {
+    for (const file of rest.keys()) advance(file);
+    for (let head = heads.pop(); head !== undefined; head = heads.pop()) {
+      yield head;
+      advance(head.file);
+    }
+  } finally {
+    // SQLite cannot close a file while a query is running.
+    for (const ids of rest) ids.return();
   }
+}
 
-  finish(): { count: number; examples: readonly IdGroup[] } {
-    this.#endGroup();
-    return { count: this.#count, examples: this.#examples };
-  }
-
-  #endGroup(): void {
-    const group = this.#group;
-    if (group === undefined || group.size < 2) return;
-    this.#count += group.size - 1;
-    this.#examples.push(group);
-    this.#examples.sort((a, b) => a.places[0]!.globalRow - b.places[0]!.globalRow);
-    this.#examples = this.#examples.slice(0, this.#exampleCount);
-  }
+function isBefore(a: Head, b: Head): boolean {
+  if (a.id === b.id) return a.file !== b.file ? a.file < b.file : a.row < b.row;
+  // SQLite's order: integers first, then text by its UTF-8 bytes.
+  if (typeof a.id === 'string') return typeof b.id === 'string' && compareUtf8(a.id, b.id) < 0;
+  return typeof b.id === 'string' || a.id < b.id;
 }

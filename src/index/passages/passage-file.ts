@@ -1,7 +1,63 @@
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { TrawlError } from '../../base/errors.ts';
-import { checkPassageFile } from './passage-file-header.ts';
-import { LOOKUP_KEYS, LOOKUPS, type Lookup, lookupIndex } from './schema.ts';
+import { type ErrorCode, TrawlError } from '../../base/errors.ts';
+import {
+  LOOKUP_KEYS,
+  LOOKUPS,
+  type Lookup,
+  lookupIndex,
+  PASSAGE_APPLICATION_ID,
+  PASSAGE_SCHEMA_VERSION,
+} from './schema.ts';
+
+/** Fields of SQLite's own 100-byte file header (sqlite.org/fileformat2.html, "The Database Header"). */
+const HEADER_BYTES = 100;
+const MAGIC = 'SQLite format 3\0';
+const OFFSET = { pageSize: 16, pageCount: 28, userVersion: 60, applicationId: 68 } as const;
+
+/**
+ * Checks the header and size of a passage file.
+ *
+ * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_TRUNCATED, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED.
+ */
+export function checkPassageFile(path: string): void {
+  const header = new Uint8Array(HEADER_BYTES);
+  let fileBytes: number;
+  let headerBytes: number;
+  try {
+    // Checked first, because opening a pipe would block.
+    if (!statSync(path).isFile()) throw new Error('it is not a regular file');
+    const file = openSync(path, 'r');
+    try {
+      fileBytes = fstatSync(file).size;
+      headerBytes = readSync(file, header, 0, HEADER_BYTES, 0);
+    } finally {
+      closeSync(file);
+    }
+  } catch (cause) {
+    const message = `${path}: cannot be read (${(cause as Error).message}). Restore the file or build the index again.`;
+    throw new TrawlError('INDEX_FILE_MISSING', message, { cause });
+  }
+  const refuse = (code: ErrorCode, reason: string): never => {
+    throw new TrawlError(code, `${path}: ${reason}.`);
+  };
+  if (headerBytes < HEADER_BYTES)
+    refuse('INDEX_FILE_TRUNCATED', `has only ${fileBytes} bytes, too few for a SQLite file. Copy or build it again`);
+  const view = new DataView(header.buffer);
+  if (new TextDecoder('latin1').decode(header.subarray(0, MAGIC.length)) !== MAGIC)
+    refuse('INDEX_FILE_FOREIGN', 'is not a SQLite file. Copy or build it again');
+  if (view.getUint32(OFFSET.applicationId) !== PASSAGE_APPLICATION_ID)
+    refuse('INDEX_FILE_FOREIGN', 'is a SQLite file, but not a passage file. Copy or build it again');
+  const version = view.getUint32(OFFSET.userVersion);
+  if (version !== PASSAGE_SCHEMA_VERSION) {
+    const expected = `this program reads version ${PASSAGE_SCHEMA_VERSION}. Build the index again`;
+    refuse('INDEX_VERSION_UNSUPPORTED', `has passage table version ${version}; ${expected}`);
+  }
+  const pageSize = view.getUint16(OFFSET.pageSize) === 1 ? 65_536 : view.getUint16(OFFSET.pageSize);
+  const expected = view.getUint32(OFFSET.pageCount) * pageSize;
+  if (fileBytes !== expected)
+    refuse('INDEX_FILE_TRUNCATED', `has ${fileBytes} bytes, but its header says ${expected}. Copy or build it again`);
+}
 
 /** An id as stored in the table. */
 export type StoredId = string | bigint;
@@ -21,16 +77,13 @@ interface KeyedRow {
  * the file from being closed: return it first.
  */
 export class PassageFile {
-  readonly #path: string;
-  readonly #database: Database.Database;
-  readonly #one: Database.Statement;
-  readonly #range: Database.Statement;
-  #idOfRow: Database.Statement | undefined;
-  #idsOfRange: Database.Statement | undefined;
-  #keyedRange: Database.Statement | undefined;
-  readonly #finders = new Map<Lookup, Database.Statement>();
   /** Content hash recorded by the writer, in hex. */
   readonly sha256: string | undefined;
+  readonly #path: string;
+  readonly #database: Database.Database;
+  readonly #statements = new Map<string, Database.Statement>();
+  /** Names of the look-ups' indexes in the file. */
+  readonly #indexes: ReadonlySet<string>;
 
   /**
    * `mapped` reads through a memory map, which is faster for random rows but counts as memory of this process.
@@ -43,12 +96,11 @@ export class PassageFile {
     this.#database = new Database(path, { readonly: true, fileMustExist: true });
     try {
       if (mapped) this.#database.pragma('mmap_size = 1073741824');
-      this.#one = this.#database.prepare('SELECT document FROM passages WHERE row = ?').pluck();
-      this.#range = this.#database
-        .prepare('SELECT document FROM passages WHERE row >= ? AND row < ? ORDER BY row')
-        .pluck();
-      const meta = this.#database.prepare("SELECT value FROM meta WHERE key = 'sha256'").pluck();
-      this.sha256 = meta.get() as string | undefined;
+      const indexes = this.#database.prepare("SELECT name FROM sqlite_schema WHERE type = 'index'").pluck().all();
+      this.#indexes = new Set(indexes as string[]);
+      // Fails if there is no such table or column.
+      this.#statement('SELECT document FROM passages WHERE row = ?');
+      this.sha256 = this.#statement("SELECT value FROM meta WHERE key = 'sha256'").get() as string | undefined;
     } catch (cause) {
       this.#database.close();
       throw new TrawlError(
@@ -60,20 +112,69 @@ export class PassageFile {
   }
 
   get rows(): number {
-    const rows = this.#database.prepare('SELECT coalesce(max(row) + 1, 0) FROM passages').pluck();
-    return this.#reading(() => rows.get() as number);
+    return this.#first('SELECT coalesce(max(row) + 1, 0) FROM passages');
   }
 
   /** JSON text of a row's document; undefined for a row that does not exist. */
   document(row: number): string | undefined {
-    return this.#reading(() => this.#one.get(row) as string | undefined);
+    return this.#first('SELECT document FROM passages WHERE row = ?', row);
   }
 
   /** The id of a row as text, null for a row without one, undefined for a row that does not exist. Integers are exact. */
   id(row: number): string | null | undefined {
-    this.#idOfRow ??= this.#database.prepare('SELECT CAST(id AS TEXT) FROM passages WHERE row = ?').pluck();
-    const statement = this.#idOfRow;
-    return this.#reading(() => statement.get(row) as string | null | undefined);
+    return this.#first('SELECT CAST(id AS TEXT) FROM passages WHERE row = ?', row);
+  }
+
+  /** The row's line in the corpus file. */
+  line(row: number): number {
+    return this.#first('SELECT line FROM passages WHERE row = ?', row);
+  }
+
+  rowsWithId(): number {
+    return this.#first('SELECT count(*) FROM passages WHERE id IS NOT NULL');
+  }
+
+  /** Passages with the id of an earlier passage of this file. */
+  repeatedIds(): number {
+    return this.#first(
+      'SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
+    );
+  }
+
+  /** Bytes of the longest document, as UTF-8; 0 without rows. Reads the whole file. */
+  longestDocument(): number {
+    return this.#first('SELECT coalesce(max(length(CAST(document AS BLOB))), 0) FROM passages');
+  }
+
+  /** The documents of the existing rows among [first, first + count). */
+  range(first: number, count: number): string[] {
+    return this.#all('SELECT document FROM passages WHERE row >= ? AND row < ? ORDER BY row', first, first + count);
+  }
+
+  /** As `id`, for the existing rows among [first, first + count): much cheaper than one after another. */
+  idRange(first: number, count: number): (string | null)[] {
+    const sql = 'SELECT CAST(id AS TEXT) FROM passages WHERE row >= ? AND row < ? ORDER BY row';
+    return this.#all(sql, first, first + count);
+  }
+
+  /** The existing rows among [first, first + count), with the values that look-ups compare. */
+  keyedRange(first: number, count: number): KeyedRow[] {
+    const keys = LOOKUPS.map((by) => LOOKUP_KEYS[by]).join(', ');
+    const sql = `SELECT row, document, CAST(id AS TEXT), ${keys} FROM passages WHERE row >= ? AND row < ? ORDER BY row`;
+    const statement = this.#statement(sql).safeIntegers().raw();
+    type Columns = [row: bigint, document: string, id: string | null, ...keys: KeyedRow['keys'][Lookup][]];
+    const rows = this.#reading(() => statement.all(first, first + count) as Columns[]);
+    return rows.map(([row, document, id, ...values]) => ({
+      row: Number(row),
+      document,
+      id,
+      keys: Object.fromEntries(LOOKUPS.map((by, i) => [by, values[i]!])) as KeyedRow['keys'],
+    }));
+  }
+
+  /** Whether the file was built with that look-up. */
+  has(by: Lookup): boolean {
+    return this.#indexes.has(lookupIndex(by));
   }
 
   /**
@@ -82,137 +183,47 @@ export class PassageFile {
    * @throws TrawlError NOT_SUPPORTED if the file was built without that look-up.
    */
   find(by: Lookup, key: string, limit: number): number[] {
-    const finder = this.#finder(by);
-    return this.#reading(() => finder.all(key, integerKey(by, key), limit) as number[]);
-  }
-
-  #finder(by: Lookup): Database.Statement {
-    const known = this.#finders.get(by);
-    if (known !== undefined) return known;
-    const index = lookupIndex(by);
     if (!this.has(by)) {
-      throw new TrawlError(
-        'NOT_SUPPORTED',
-        `This index cannot look up passages by ${by}. Build it again with this version.`,
-        { details: { by } },
-      );
+      const message = `This index cannot look up passages by ${by}. Build it again with this version.`;
+      throw new TrawlError('NOT_SUPPORTED', message, { details: { by } });
     }
     // INDEXED BY, so that the planner never chooses to scan the whole file.
-    const finder = this.#database
-      .prepare(`SELECT row FROM passages INDEXED BY ${index} WHERE ${LOOKUP_KEYS[by]} IN (?, ?) ORDER BY row LIMIT ?`)
-      .pluck();
-    this.#finders.set(by, finder);
-    return finder;
+    const from = `passages INDEXED BY ${lookupIndex(by)}`;
+    const sql = `SELECT row FROM ${from} WHERE ${LOOKUP_KEYS[by]} IN (?, ?) ORDER BY row LIMIT ?`;
+    return this.#all(sql, key, integerKey(by, key), limit);
   }
 
   /** Streams all documents in row order. */
   documents(): Generator<string, void> {
-    return this.#streaming(this.#database.prepare('SELECT document FROM passages ORDER BY row').pluck());
+    return this.#stream(this.#database.prepare('SELECT document FROM passages ORDER BY row').pluck());
   }
 
   /** Streams the id of every row in row order; null for a row without one. */
   ids(): Generator<StoredId | null, void> {
-    return this.#streaming(this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers());
+    return this.#stream(this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers());
   }
 
   /** Streams all rows in order. */
   *passages(): Generator<{ row: number; id: StoredId | null; line: number; document: string }, void> {
-    const rows = this.#database
-      .prepare('SELECT row, id, line, document FROM passages ORDER BY row')
-      .safeIntegers()
-      .raw();
-    for (const [row, id, line, document] of this.#streaming<[bigint, StoredId | null, bigint, string]>(rows)) {
-      yield { row: Number(row), id, line: Number(line), document };
-    }
-  }
-
-  /** The existing rows among [first, first + count), with the values that look-ups compare. */
-  keyedRange(first: number, count: number): KeyedRow[] {
-    const keys = LOOKUPS.map((by) => `${LOOKUP_KEYS[by]} AS key_${by}`).join(', ');
-    this.#keyedRange ??= this.#database
-      .prepare(
-        `SELECT row, document, CAST(id AS TEXT) AS idText, ${keys} FROM passages WHERE row >= ? AND row < ? ORDER BY row`,
-      )
-      .safeIntegers();
-    const statement = this.#keyedRange;
-    return this.#reading(() =>
-      (statement.all(first, first + count) as Record<string, StoredId | number | null>[]).map((found) => ({
-        row: Number(found.row),
-        document: found.document as string,
-        id: found.idText as string | null,
-        keys: Object.fromEntries(LOOKUPS.map((by) => [by, found[`key_${by}`]!])) as KeyedRow['keys'],
-      })),
-    );
-  }
-
-  /** Bytes of the longest document, as UTF-8; 0 without rows. Reads the whole file. */
-  longestDocument(): number {
-    const longest = this.#database
-      .prepare('SELECT coalesce(max(length(CAST(document AS BLOB))), 0) FROM passages')
-      .pluck();
-    return this.#reading(() => longest.get() as number);
-  }
-
-  /** Whether the file was built with that look-up. */
-  has(by: Lookup): boolean {
-    const has = this.#database.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?").pluck();
-    return this.#reading(() => has.get(lookupIndex(by))) !== 0;
-  }
-
-  /** The documents of the existing rows among [first, first + count). */
-  range(first: number, count: number): string[] {
-    return this.#reading(() => this.#range.all(first, first + count) as string[]);
-  }
-
-  /** As `id`, for the existing rows among [first, first + count): much cheaper than one after another. */
-  idRange(first: number, count: number): (string | null)[] {
-    this.#idsOfRange ??= this.#database
-      .prepare('SELECT CAST(id AS TEXT) FROM passages WHERE row >= ? AND row < ? ORDER BY row')
-      .pluck();
-    const statement = this.#idsOfRange;
-    return this.#reading(() => statement.all(first, first + count) as (string | null)[]);
-  }
-
-  /** The row's line in the corpus file. */
-  line(row: number): number {
-    const line = this.#database.prepare('SELECT line FROM passages WHERE row = ?').pluck();
-    return this.#reading(() => line.get(row) as number);
-  }
-
-  /** Passages with the id of an earlier passage of this file. */
-  repeatedIds(): number {
-    const repeated = this.#database
-      .prepare(
-        'SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
-      )
-      .pluck();
-    return this.#reading(() => repeated.get() as number);
-  }
-
-  rowsWithId(): number {
-    const counted = this.#database.prepare('SELECT count(*) FROM passages WHERE id IS NOT NULL').pluck();
-    return this.#reading(() => counted.get() as number);
+    const rows = this.#streamRows<[bigint, StoredId | null, bigint, string]>('row, id, line, document', 'ORDER BY row');
+    for (const [row, id, line, document] of rows) yield { row: Number(row), id, line: Number(line), document };
   }
 
   /** Streams all ids with their rows, by id in SQLite's order, then by row. */
   *idsInOrder(): Generator<{ id: StoredId; row: number }, void> {
-    const ids = this.#database
-      .prepare('SELECT id, row FROM passages WHERE id IS NOT NULL ORDER BY id, row')
-      .safeIntegers()
-      .raw();
-    for (const [id, row] of this.#streaming<[StoredId, bigint]>(ids)) yield { id, row: Number(row) };
+    const rows = this.#streamRows<[StoredId, bigint]>('id, row', 'WHERE id IS NOT NULL ORDER BY id, row');
+    for (const [id, row] of rows) yield { id, row: Number(row) };
   }
 
   /** Describes the look-ups that fail. SQLite's integrity check does not detect an index over another expression. */
   brokenLookups(): string[] {
-    return LOOKUPS.flatMap((by) => {
+    return LOOKUPS.filter((by) => this.has(by)).flatMap((by) => {
       try {
         this.find(by, '', 1);
         return [];
       } catch (error) {
-        // Older files lack some look-ups.
-        if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
-        return [`passages cannot be looked up by ${by} (${(error as Error).message})`];
+        const { cause } = error as { cause: Error };
+        return [`passages cannot be looked up by ${by} (${cause.message})`];
       }
     });
   }
@@ -232,6 +243,24 @@ export class PassageFile {
     this.#database.close();
   }
 
+  /** A statement whose rows are their first column, prepared once. */
+  #statement(sql: string): Database.Statement {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql).pluck();
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  #first<T>(sql: string, ...values: readonly unknown[]): T {
+    return this.#reading(() => this.#statement(sql).get(...values) as T);
+  }
+
+  #all<T>(sql: string, ...values: readonly unknown[]): T[] {
+    return this.#reading(() => this.#statement(sql).all(...values) as T[]);
+  }
+
   #reading<T>(read: () => T): T {
     try {
       return read();
@@ -240,8 +269,12 @@ export class PassageFile {
     }
   }
 
+  #streamRows<T>(columns: string, order: string): Generator<T, void> {
+    return this.#stream(this.#database.prepare(`SELECT ${columns} FROM passages ${order}`).safeIntegers().raw());
+  }
+
   /** `#reading` for a statement with many rows. */
-  *#streaming<T>(statement: Database.Statement): Generator<T, void> {
+  *#stream<T>(statement: Database.Statement): Generator<T, void> {
     try {
       yield* statement.iterate() as IterableIterator<T>;
     } catch (cause) {

@@ -8,26 +8,23 @@ export interface PassageShard {
   readonly rows: number;
 }
 
-/** What is read of a row: its document, or its id as text. */
-export type RowContent = 'document' | 'id';
+/** What is read: the documents or the ids (as text) of rows, or the rows with a key, ascending, at most `limit`. */
+export type ReadKind = 'document' | 'id' | { readonly by: Lookup; readonly limit: number };
 
-/** Requests of the passage store to a reader thread, which answers each before it gets the next. */
-export type PassageRequest =
-  | {
-      readonly type: 'get';
-      readonly what: RowContent;
-      readonly rows: Float64Array;
-      /** Time limit in milliseconds. Rows that are not read in time are returned as null. Reads at least one row. */
-      readonly budgetMs: number;
-    }
-  | { readonly type: 'find'; readonly by: Lookup; readonly keys: readonly string[]; readonly limit: number };
+/** What is read of an item: a document, an id, or row numbers. */
+export type ReadValue = string | number[];
 
-export type PassageReply =
-  | {
-      readonly type: 'documents';
-      /** Documents or ids in the order of the requested rows; null for rows that failed or were not read in time. */
-      readonly documents: readonly (string | null)[];
-      readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
-    }
-  | { readonly type: 'found'; readonly rows: readonly number[][] }
-  | { readonly type: 'failed'; readonly error: SerializedError };
+/** A message of the passage store to a reader thread, which answers each before it gets the next. */
+export interface PassageRequest {
+  readonly kind: ReadKind;
+  /** Row numbers, or keys. */
+  readonly items: readonly (number | string)[];
+  /** Time limit in milliseconds for rows; look-ups have none. Rows that are not read in time come back as null. At least one is read. */
+  readonly budgetMs: number;
+}
+
+export interface PassageReply {
+  /** In the order of the items; null for rows that failed or were not read in time. */
+  readonly values: readonly (ReadValue | null)[];
+  readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
+}

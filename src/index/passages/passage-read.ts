@@ -1,135 +1,143 @@
 import { cancelled } from '../../base/abort.ts';
-import { bug, deserializeError } from '../../base/errors.ts';
-import type { PassageReply, PassageRequest, RowContent } from './passage-protocol.ts';
+import { deserializeError } from '../../base/errors.ts';
+import type { PassageReply, PassageRequest, ReadKind, ReadValue } from './passage-protocol.ts';
 
-/** A call of the store, split into messages for the readers. */
-abstract class WaitingRead<T> {
-  readonly result: Promise<T>;
-  readonly #signal: AbortSignal | undefined;
-  readonly #onAbort = (): void => this.fail(cancelled());
-  #resolve!: (value: T) => void;
-  #reject!: (error: unknown) => void;
-  #settled = false;
+/** A call of the store, split into messages for the readers. A place is a position in the list of items. */
+export class PassageRead<Value extends ReadValue = ReadValue> {
+  readonly kind: ReadKind;
+  readonly result: Promise<Value[]>;
   /** Readers that died while they read for this call. */
   deaths = 0;
+  readonly #items: ArrayLike<number | string>;
+  readonly #values: Value[];
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = (): void => this.fail(cancelled());
+  #resolve!: (values: Value[]) => void;
+  #reject!: (error: unknown) => void;
+  #isSettled = false;
+  /** Places to read again. */
+  #requeued: number[] = [];
+  #next = 0;
+  #missing: number;
 
-  constructor(signal: AbortSignal | undefined) {
+  constructor(kind: ReadKind, items: ArrayLike<number | string>, signal: AbortSignal | undefined) {
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
+    this.kind = kind;
+    this.#items = items;
+    this.#values = new Array<Value>(items.length);
+    this.#missing = items.length;
     this.#signal = signal;
     if (signal?.aborted === true) this.#onAbort();
     else signal?.addEventListener('abort', this.#onAbort, { once: true });
+    if (this.#missing === 0) this.#finish();
   }
 
-  /** Whether some rows or keys have not been sent to a reader. */
-  abstract get hasWork(): boolean;
+  /** Whether some items have not been sent to a reader. */
+  get hasWork(): boolean {
+    return !this.#isSettled && (this.#requeued.length > 0 || this.#next < this.#items.length);
+  }
 
-  get isSettled(): boolean {
-    return this.#settled;
+  item(place: number): number | string {
+    return this.#items[place]!;
+  }
+
+  /** The next places to read, at most `most`. */
+  take(most: number): number[] {
+    const places = this.#requeued.splice(0, most);
+    while (places.length < most && this.#next < this.#items.length) places.push(this.#next++);
+    return places;
+  }
+
+  /** Puts places back to be read again. */
+  requeue(places: readonly number[]): void {
+    this.#requeued.push(...places);
+  }
+
+  /** Stores the value of a place; null if the reader ran out of time. */
+  accept(place: number, value: Value | null): void {
+    if (value === null) {
+      this.#requeued.push(place);
+      return;
+    }
+    this.#values[place] = value;
+    if (--this.#missing === 0) this.#finish();
   }
 
   fail(error: unknown): void {
     if (this.#settle()) this.#reject(error);
   }
 
-  protected finish(value: T): void {
-    if (this.#settle()) this.#resolve(value);
+  #finish(): void {
+    if (this.#settle()) this.#resolve(this.#values);
   }
 
   #settle(): boolean {
-    if (this.#settled) return false;
-    this.#settled = true;
+    if (this.#isSettled) return false;
+    this.#isSettled = true;
     this.#signal?.removeEventListener('abort', this.#onAbort);
     return true;
   }
 }
 
-/** Documents or ids by row. A place is a position in the list of rows. */
-export class DocumentsRead extends WaitingRead<string[]> {
-  readonly what: RowContent;
-  readonly #rows: ArrayLike<number>;
-  readonly #documents: string[];
-  /** Places to read again. */
-  #requeued: number[] = [];
-  #next = 0;
-  #missing: number;
+/** The items of one message to a reader, from one read or several of the same kind. */
+export class PassageBatch {
+  readonly #parts: { readonly read: PassageRead; readonly places: readonly number[] }[] = [];
 
-  constructor(what: RowContent, rows: ArrayLike<number>, signal: AbortSignal | undefined) {
-    super(signal);
-    this.what = what;
-    this.#rows = rows;
-    this.#documents = new Array<string>(rows.length);
-    this.#missing = rows.length;
-    if (this.#missing === 0) this.finish(this.#documents);
-  }
-
-  override get hasWork(): boolean {
-    return !this.isSettled && (this.#requeued.length > 0 || this.#next < this.#rows.length);
-  }
-
-  row(place: number): number {
-    return this.#rows[place]!;
-  }
-
-  /** The next places to read, at most `most`. */
-  take(most: number): number[] {
-    const places = this.#requeued.splice(0, most);
-    while (places.length < most && this.#next < this.#rows.length) places.push(this.#next++);
-    return places;
-  }
-
-  /** Puts the places back to be read again, after their reader died. */
-  requeue(places: readonly number[]): void {
-    this.#requeued.push(...places);
-  }
-
-  /** Stores the document or id of a place; null if the reader ran out of time. */
-  accept(place: number, document: string | null): void {
-    if (document === null) {
-      this.#requeued.push(place);
-      return;
+  /**
+   * Takes at most `maxItems` items from the reads at the head of the queue: an equal share of each read of rows, or one look-up alone.
+   * Removes these reads from the queue, so that a read is in one message at a time and cannot block several readers.
+   */
+  static take(waiting: PassageRead[], maxItems: number): PassageBatch {
+    const batch = new PassageBatch();
+    const share = Math.max(1, Math.floor(maxItems / waiting.length));
+    let left = maxItems;
+    while (left > 0 && waiting[0] !== undefined) {
+      const [read] = waiting;
+      // A retry is sent alone, so that only the read that kills readers fails; a look-up, because each has its own kind and limit.
+      const isAlone = read.deaths > 0 || typeof read.kind !== 'string';
+      const [first] = batch.#parts;
+      if (first !== undefined && (isAlone || read.kind !== first.read.kind)) break;
+      waiting.shift();
+      if (!read.hasWork) continue;
+      // The last read may take the rest.
+      const places = read.take(isAlone || waiting.length === 0 ? left : Math.min(left, share));
+      left -= places.length;
+      batch.#parts.push({ read, places });
+      if (isAlone) break;
     }
-    this.#documents[place] = document;
-    if (--this.#missing === 0) this.finish(this.#documents);
-  }
-}
-
-/** Rows by id, URL or title. Only one reader at a time works on it. */
-export class FindRead extends WaitingRead<number[][]> {
-  readonly #request: Omit<Extract<PassageRequest, { type: 'find' }>, 'type'>;
-  readonly #found: number[][] = [];
-  #next = 0;
-
-  constructor(request: Omit<Extract<PassageRequest, { type: 'find' }>, 'type'>, signal: AbortSignal | undefined) {
-    super(signal);
-    this.#request = request;
-    if (request.keys.length === 0) this.finish(this.#found);
+    return batch;
   }
 
-  override get hasWork(): boolean {
-    return !this.isSettled && this.#next < this.#request.keys.length;
+  get reads(): readonly PassageRead[] {
+    return this.#parts.map(({ read }) => read);
   }
 
-  /** The message for the next keys, at most `most`. */
-  message(most: number): PassageRequest {
-    const keys = this.#request.keys.slice(this.#next, this.#next + most);
-    this.#next += keys.length;
-    return { type: 'find', ...this.#request, keys };
+  /** Undefined if none of the reads has work. */
+  request(budgetMs: number): PassageRequest | undefined {
+    const [first] = this.#parts;
+    const items = this.#parts.flatMap(({ read, places }) => places.map((place) => read.item(place)));
+    return first && { kind: first.read.kind, items, budgetMs };
   }
 
-  /** Puts the keys of the last message back, after its reader died. */
+  /** Passes what was read to the reads. */
+  accept({ values, failures }: PassageReply): void {
+    const errors = new Map(failures.map(({ index, error }) => [index, error]));
+    let at = 0;
+    for (const { read, places } of this.#parts) {
+      for (const place of places) {
+        const error = errors.get(at);
+        if (error === undefined) read.accept(place, values[at]!);
+        else read.fail(deserializeError(error));
+        at++;
+      }
+    }
+  }
+
+  /** Puts the items back to be read again, after their reader died. */
   requeue(): void {
-    this.#next = this.#found.length;
-  }
-
-  accept(reply: PassageReply): void {
-    if (reply.type === 'failed') this.fail(deserializeError(reply.error));
-    else if (reply.type === 'documents') this.fail(bug('a passage reader answered find with documents'));
-    else {
-      this.#found.push(...reply.rows);
-      if (this.#next === this.#request.keys.length) this.finish(this.#found);
-    }
+    for (const { read, places } of this.#parts) read.requeue(places);
   }
 }

@@ -1,14 +1,14 @@
 import { TrawlError } from '../../base/errors.ts';
-import { takeBatch } from './document-batch.ts';
-import { checkPassageFile } from './passage-file-header.ts';
-import type { PassageShard, RowContent } from './passage-protocol.ts';
-import { DocumentsRead, FindRead } from './passage-read.ts';
-import { PassageReader } from './passage-reader.ts';
+import { RunningCalls } from '../../base/running-calls.ts';
+import { CallThread } from '../../base/system/thread-calls.ts';
+import { checkPassageFile } from './passage-file.ts';
+import type { PassageReply, PassageRequest, PassageShard, ReadKind, ReadValue } from './passage-protocol.ts';
+import { PassageBatch, PassageRead } from './passage-read.ts';
 import type { PassageStore } from './passage-store.ts';
 import type { Lookup } from './schema.ts';
 
 /** Limit of rows or keys per message. Deserialising a larger reply would block the event loop. */
-const ROWS_PER_MESSAGE = 512;
+const ITEMS_PER_MESSAGE = 512;
 /** Time limit of a message in milliseconds. A row from memory takes microseconds. */
 const MESSAGE_MS = 5;
 /** Limit of reader threads. They wait for disks, not for cores. */
@@ -22,6 +22,14 @@ const MAX_DEATHS_IN_A_ROW = 3;
 /** A read fails after this many readers died while they worked on it. */
 const MAX_DEATHS_OF_A_READ = 2;
 
+/** A reader thread. It gets one message at a time and keeps the process alive only while it works on one. */
+interface Reader {
+  readonly thread: CallThread<PassageRequest, PassageReply>;
+  state: 'opening' | 'idle' | 'busy' | 'ended';
+  /** When the current message was sent, by `performance.now()`. */
+  busySince: number;
+}
+
 /**
  * Reads passages in threads. A message contains an equal share of rows of every waiting read, so that small reads share
  * messages and do not wait for a large one. A reader that blocks on a cold disk returns the rows it had no time for, and
@@ -33,16 +41,17 @@ const MAX_DEATHS_OF_A_READ = 2;
 export class SqlitePassageStore implements PassageStore {
   readonly rows: number;
   readonly #shards: readonly PassageShard[];
-  readonly #readers: PassageReader[] = [];
+  readonly #readers: Reader[] = [];
   /** Reads with rows or keys that have not been sent to a reader, in round-robin order. */
-  readonly #waiting: (DocumentsRead | FindRead)[] = [];
+  readonly #waiting: PassageRead[] = [];
   /** Reads that are not complete. */
-  readonly #running = new Set<DocumentsRead | FindRead>();
-  #whenIdle: (() => void) | undefined;
+  readonly #running = new Set<PassageRead>();
   #blockedCheck: NodeJS.Timeout | undefined;
   /** Earliest time to start another reader, by `performance.now()`. */
   #nextStartAt = 0;
-  #closing: Promise<void> | undefined;
+  readonly #calls = new RunningCalls('The passages are closed.');
+  /** Whether no read runs any more, and none will. */
+  #isClosed = false;
   #deathsInARow = 0;
   #failure: Error | undefined;
 
@@ -60,88 +69,86 @@ export class SqlitePassageStore implements PassageStore {
   }
 
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
-    return this.#get('document', rows, signal);
+    return this.#readRows('document', rows, signal);
   }
 
   idsOf(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
-    return this.#get('id', rows, signal);
-  }
-
-  #get(what: RowContent, rows: ArrayLike<number>, signal: AbortSignal | undefined): Promise<string[]> {
-    for (let i = 0; i < rows.length; i++) {
-      const row = rows[i]!;
-      if (!Number.isInteger(row) || row < 0 || row >= this.rows) {
-        return Promise.reject(new RangeError(`Row ${row} is not in [0, ${this.rows}).`));
-      }
-    }
-    const refusal = this.#refusal;
-    if (refusal !== undefined) return Promise.reject(refusal);
-    const read = new DocumentsRead(what, rows, signal);
-    return this.#begin(read, read.result);
+    return this.#readRows('id', rows, signal);
   }
 
   find(by: Lookup, keys: readonly string[], limit: number, signal?: AbortSignal): Promise<number[][]> {
-    const refusal = this.#refusal;
-    if (refusal !== undefined) return Promise.reject(refusal);
-    const read = new FindRead({ by, keys, limit }, signal);
-    return this.#begin(read, read.result);
+    return this.#read({ by, limit }, keys, signal);
   }
 
   get failure(): TrawlError | undefined {
     return this.#failure === undefined ? undefined : cannotRead(this.#failure);
   }
 
-  get #refusal(): TrawlError | undefined {
-    if (this.#closing !== undefined) return new TrawlError('NOT_READY', 'The passages are closed.');
-    return this.failure;
+  async #readRows(
+    kind: 'document' | 'id',
+    rows: ArrayLike<number>,
+    signal: AbortSignal | undefined,
+  ): Promise<string[]> {
+    for (let i = 0; i < rows.length; i++) {
+      const row = rows[i]!;
+      if (!Number.isInteger(row) || row < 0 || row >= this.rows) {
+        throw new RangeError(`Row ${row} is not in [0, ${this.rows}).`);
+      }
+    }
+    return this.#read(kind, rows, signal);
   }
 
-  #begin<T>(read: DocumentsRead | FindRead, result: Promise<T>): Promise<T> {
-    const over = (): void => {
-      this.#running.delete(read);
-      if (this.#running.size === 0) this.#whenIdle?.();
-    };
-    this.#running.add(read);
-    result.then(over, over);
-    if (read.hasWork) this.#waiting.push(read);
-    this.#dispatch();
-    return result;
+  #read<Value extends ReadValue>(
+    kind: ReadKind,
+    items: ArrayLike<number | string>,
+    signal: AbortSignal | undefined,
+  ): Promise<Value[]> {
+    return this.#calls.run(async () => {
+      const { failure } = this;
+      if (failure !== undefined) throw failure;
+      const read = new PassageRead(kind, items, signal);
+      this.#running.add(read);
+      if (read.hasWork) this.#waiting.push(read);
+      this.#dispatch();
+      try {
+        return (await read.result) as Value[];
+      } finally {
+        this.#running.delete(read);
+      }
+    });
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    if (this.#running.size > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    clearTimeout(this.#blockedCheck);
-    // A reader that still works for a cancelled read closes afterwards.
-    await Promise.all(this.#readers.map((reader) => reader.close()));
+    return this.#calls.close(async () => {
+      this.#isClosed = true;
+      clearTimeout(this.#blockedCheck);
+      // A reader that still works for a cancelled read closes afterwards.
+      await Promise.all(this.#readers.map(({ thread }) => thread.close()));
+    });
   }
 
   async #startReader(): Promise<void> {
-    const reader = new PassageReader(this.#shards, (error) => {
-      this.#remove(reader);
-      this.#replace(error);
-    });
+    const options = { name: 'trawl-passages', workerData: this.#shards };
+    const thread = new CallThread<PassageRequest, PassageReply>(
+      new URL('./passage-worker.js', import.meta.url),
+      options,
+      (error) => {
+        const wasOpen = reader.state !== 'opening';
+        reader.state = 'ended';
+        this.#readers.splice(this.#readers.indexOf(reader), 1);
+        // Later, once `#ask` has put back the items of the reader's message.
+        if (wasOpen) queueMicrotask(() => this.#replace(error));
+      },
+    );
+    const reader: Reader = { thread, state: 'opening', busySince: 0 };
     this.#readers.push(reader);
-    try {
-      await reader.ready;
-    } catch (error) {
-      this.#remove(reader);
-      throw error;
-    }
-  }
-
-  #remove(reader: PassageReader): void {
-    const place = this.#readers.indexOf(reader);
-    if (place >= 0) this.#readers.splice(place, 1);
+    await thread.opened();
+    reader.state = 'idle';
   }
 
   /** Replaces a reader that died or could not be started. */
   #replace(error: Error): void {
-    if (this.#closing !== undefined && this.#running.size === 0) return;
+    if (this.#isClosed) return;
     if (++this.#deathsInARow < MAX_DEATHS_IN_A_ROW) {
       this.#startReader().then(
         () => this.#dispatch(),
@@ -151,58 +158,38 @@ export class SqlitePassageStore implements PassageStore {
     this.#dispatch();
   }
 
-  /** Retries a read whose reader died. */
-  #retry(read: DocumentsRead | FindRead, error: Error): void {
-    if (++read.deaths >= MAX_DEATHS_OF_A_READ) read.fail(diedReading(error));
-    else if (read.hasWork) this.#waiting.push(read);
-  }
-
   #dispatch(): void {
     while (this.#waiting.length > 0) {
-      const reader = this.#readers.find(({ isIdle }) => isIdle);
+      const reader = this.#readers.find(({ state }) => state === 'idle');
       if (reader === undefined) {
         this.#checkBlocked();
         return;
       }
-      const first = this.#waiting[0]!;
-      if (!first.hasWork) this.#waiting.shift();
-      else if (first instanceof FindRead) this.#askFind(reader, first);
-      else this.#askDocuments(reader);
+      const batch = PassageBatch.take(this.#waiting, ITEMS_PER_MESSAGE);
+      const request = batch.request(MESSAGE_MS);
+      if (request !== undefined) void this.#ask(reader, batch, request);
     }
   }
 
-  #askFind(reader: PassageReader, read: FindRead): void {
-    this.#waiting.shift();
-    reader.ask(read.message(ROWS_PER_MESSAGE), {
-      onReply: (reply) => {
-        this.#deathsInARow = 0;
-        read.accept(reply);
-        if (read.hasWork) this.#waiting.push(read);
-        this.#dispatch();
-      },
-      onDeath: (error) => {
-        read.requeue();
-        this.#retry(read, error);
-      },
-    });
-  }
-
-  #askDocuments(reader: PassageReader): void {
-    const batch = takeBatch(this.#waiting, ROWS_PER_MESSAGE);
-    if (batch === undefined) return;
-    reader.ask(batch.message(MESSAGE_MS), {
-      onReply: (reply) => {
-        this.#deathsInARow = 0;
-        const error = batch.accept(reply);
-        if (error !== undefined) this.#fail(error);
-        for (const read of batch.reads) if (read.hasWork) this.#waiting.push(read);
-        this.#dispatch();
-      },
-      onDeath: (error) => {
-        batch.requeue();
-        for (const read of batch.reads) this.#retry(read, error);
-      },
-    });
+  async #ask(reader: Reader, batch: PassageBatch, request: PassageRequest): Promise<void> {
+    reader.state = 'busy';
+    reader.busySince = performance.now();
+    try {
+      batch.accept(await reader.thread.ask(request));
+    } catch (error) {
+      const isDead = !this.#readers.includes(reader);
+      if (isDead) batch.requeue();
+      for (const read of batch.reads) {
+        if (!isDead) read.fail(error);
+        else if (++read.deaths >= MAX_DEATHS_OF_A_READ) read.fail(diedReading(error as Error));
+      }
+    }
+    if (this.#readers.includes(reader)) {
+      reader.state = 'idle';
+      this.#deathsInARow = 0;
+    }
+    this.#waiting.push(...batch.reads.filter(({ hasWork }) => hasWork));
+    this.#dispatch();
   }
 
   /** Starts another reader if all readers are still blocked by the disk after a while. */
@@ -211,8 +198,10 @@ export class SqlitePassageStore implements PassageStore {
     if (performance.now() < this.#nextStartAt) return;
     this.#blockedCheck = setTimeout(() => {
       this.#blockedCheck = undefined;
-      if (this.#closing !== undefined || this.#failure !== undefined || this.#waiting.length === 0) return;
-      if (!this.#readers.every(({ busyMs }) => busyMs >= BLOCKED_MS)) return this.#dispatch();
+      if (this.#isClosed || this.#failure !== undefined || this.#waiting.length === 0) return;
+      const since = performance.now() - BLOCKED_MS;
+      if (!this.#readers.every(({ state, busySince }) => state === 'busy' && busySince <= since))
+        return this.#dispatch();
       // Starting fails if the files were renamed or removed; the existing readers still have them open.
       this.#startReader().then(
         () => this.#dispatch(),

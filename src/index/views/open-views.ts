@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
-import { readTextLines } from '../../base/files/read-text-lines.ts';
+import { type NumberedLine, readTextLines } from '../../base/files/read-text-lines.ts';
 import type { FilterCache } from '../../engine/columns/filter-cache.ts';
-import { bindFilter } from '../../engine/filter/bind-filter.ts';
+import { type BoundFilter, bindFilter } from '../../engine/filter/bind-filter.ts';
 import type { Column } from '../../engine/filter/column.ts';
+import type { Filter } from '../../engine/filter/filter.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
+import { titleForms } from '../passages/document-fields.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
-import { titleForms } from '../passages/title-forms.ts';
 import { filterOfView, type ViewDefinition } from './view-definition.ts';
 
 /** The parts of an index that decide which rows are in a view. */
@@ -47,8 +48,8 @@ export async function openViews(
   const infos: OpenedViews['infos'][number][] = [];
   for (const view of definitions) {
     if (view.indexes?.includes(index.index) === false) continue;
-    const kept = await rowsOfView(view, index, (message) => onWarning(`view ${view.name}: ${message}`));
-    const live = index.liveRows === undefined ? kept : kept.intersection(index.liveRows);
+    const visible = await rowsOfView(view, index, (message) => onWarning(`view ${view.name}: ${message}`));
+    const live = index.liveRows === undefined ? visible : visible.intersection(index.liveRows);
     rows.set(view.name, live);
     const sha256 = createHash('sha256').update(live.bytes).digest('hex');
     infos.push({ name: view.name, passages: live.count(), sha256 });
@@ -63,19 +64,20 @@ async function rowsOfView(
 ): Promise<RowBitmap> {
   checkGeneration(view, index);
   const filter = filterOfView(view);
-  let kept = new RowBitmap(index.rows).complement();
+  let visible = new RowBitmap(index.rows).complement();
   if (filter !== undefined) {
-    const bound = boundFilter(view, index);
-    kept = kept.intersection(await index.filters!.rows(bound));
+    // Refuses an index without columns.
+    const bound = bindViewFilter(filter, view, index);
+    visible = visible.intersection(await index.filters!.rows(bound));
   }
-  if (view.rows !== undefined) kept = kept.intersection(await listedRows(view.rows, index));
+  if (view.rows !== undefined) visible = visible.intersection(await listedRows(view.rows, index));
   for (const [by, files] of [
     ['id', view.blockIds ?? []],
     ['title', view.blockTitles ?? []],
   ] as const) {
-    for (const file of files) await block(kept, by, file, index, onWarning);
+    for (const file of files) await block(visible, by, file, index, onWarning);
   }
-  return kept;
+  return visible;
 }
 
 function checkGeneration({ name, generation }: ViewDefinition, index: ViewedIndex): void {
@@ -87,18 +89,15 @@ function checkGeneration({ name, generation }: ViewDefinition, index: ViewedInde
   );
 }
 
-function boundFilter(view: ViewDefinition, { columns, index }: ViewedIndex): ReturnType<typeof bindFilter> {
-  const filter = filterOfView(view)!;
+function bindViewFilter(filter: Filter, { name, date }: ViewDefinition, { columns, index }: ViewedIndex): BoundFilter {
   try {
     const bound = bindFilter(filter, columns, index);
-    if (view.date === undefined) return bound;
-    const { column } = view.date;
-    const type = columns.find(({ name }) => name === column)?.type;
+    const type = columns.find((column) => column.name === date?.column)?.type ?? 'date';
     if (type === 'date') return bound;
-    throw new TrawlError('CONFIG_INVALID', `The column ${JSON.stringify(column)} is a ${type}, not a date.`);
+    throw new TrawlError('CONFIG_INVALID', `The column ${JSON.stringify(date?.column)} is a ${type}, not a date.`);
   } catch (error) {
     const { message } = asTrawlError(error);
-    throw new TrawlError('CONFIG_INVALID', `View ${view.name}: ${message}`, { cause: error });
+    throw new TrawlError('CONFIG_INVALID', `View ${name}: ${message}`, { cause: error });
   }
 }
 
@@ -119,22 +118,17 @@ async function listedRows(file: string, { rows, index }: ViewedIndex): Promise<R
   return listed;
 }
 
-interface Entry {
-  readonly text: string;
-  readonly line: number;
-}
-
 /** Removes the rows of the entries of a block list. */
 async function block(
-  kept: RowBitmap,
+  visible: RowBitmap,
   by: 'id' | 'title',
   file: string,
   { passages, rows, index }: ViewedIndex,
   onWarning: (message: string) => void,
 ): Promise<void> {
-  const unmatched: Entry[] = [];
+  const unmatched: NumberedLine[] = [];
   let count = 0;
-  const remove = async (entries: readonly Entry[]): Promise<void> => {
+  const remove = async (entries: readonly NumberedLine[]): Promise<void> => {
     count += entries.length;
     const forms = entries.map(({ text }) => (by === 'id' ? [text] : titleForms(text)));
     const found = await passages.find(by, forms.flat(), rows);
@@ -142,13 +136,13 @@ async function block(
     for (const [i, { length }] of forms.entries()) {
       const blocked = found.slice(next, next + length).flat();
       next += length;
-      for (const row of blocked) kept.delete(row);
+      for (const row of blocked) visible.delete(row);
       if (blocked.length === 0) unmatched.push(entries[i]!);
     }
   };
-  let batch: Entry[] = [];
-  for await (const { number, text } of readTextLines(file)) {
-    batch.push({ text, line: number });
+  let batch: NumberedLine[] = [];
+  for await (const line of readTextLines(file)) {
+    batch.push(line);
     if (batch.length < BATCH_ENTRIES) continue;
     await remove(batch);
     batch = [];
@@ -158,6 +152,6 @@ async function block(
   if (first === undefined) return;
   onWarning(
     `${unmatched.length} of ${count} ${by === 'id' ? 'ids' : 'titles'} of ${file} match no passage of ${index}; the first is ` +
-      `${JSON.stringify(first.text.slice(0, 100))} in line ${first.line}`,
+      `${JSON.stringify(first.text.slice(0, 100))} in line ${first.number}`,
   );
 }

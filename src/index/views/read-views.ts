@@ -1,13 +1,12 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { TrawlError } from '../../base/errors.ts';
+import { readJsonSync } from '../../base/files/read-json.ts';
 import { isObject, jsonExcerpt } from '../../base/objects.ts';
 import { parseDate } from '../../engine/filter/date.ts';
 import type { Filter } from '../../engine/filter/filter.ts';
 import { filterOf } from '../../engine/filter/filter-json.ts';
 import { type DateBound, isViewName, type ViewDefinition } from './view-definition.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 /**
  * Reads a file of views (docs/views.md): a JSON object with a view for each name. Paths in it are relative to its folder. The files of
@@ -18,7 +17,7 @@ type Json = Readonly<Record<string, unknown>>;
 export function readViews(file: string): readonly ViewDefinition[] {
   const invalid = (reason: string, cause?: unknown): TrawlError =>
     new TrawlError('CONFIG_INVALID', `${file}: ${reason}.`, { details: { path: file }, cause });
-  const json = parseJson(file, invalid);
+  const json = readJsonSync(file, 'the file of views', invalid);
   if (!isObject(json) || Object.keys(json).length === 0) {
     throw invalid('expected an object with one view for each name, such as {"train": {"blockIds": "test-ids.txt"}}');
   }
@@ -29,8 +28,7 @@ export function readViews(file: string): readonly ViewDefinition[] {
         `${shown} cannot be the name of a view; expected 1 to 64 letters, digits, dots, dashes and underscores`,
       );
     }
-    const reader = new ViewReader(resolve(dirname(file)), (reason) => invalid(`view ${shown}: ${reason}`));
-    return { name, ...reader.read(view) };
+    return { name, ...readView(view, resolve(dirname(file)), (reason) => invalid(`view ${shown}: ${reason}`)) };
   });
 }
 
@@ -38,110 +36,82 @@ const FIELDS = ['indexes', 'filter', 'date', 'rows', 'generation', 'blockIds', '
 /** Fields that keep passages out of a view. */
 const PARTS = ['filter', 'date', 'rows', 'blockIds', 'blockTitles'] as const;
 
-class ViewReader {
-  readonly #folder: string;
-  readonly #invalid: (reason: string) => TrawlError;
-
-  constructor(folder: string, invalid: (reason: string) => TrawlError) {
-    this.#folder = folder;
-    this.#invalid = invalid;
-  }
-
-  read(json: unknown): Omit<ViewDefinition, 'name'> {
-    if (!isObject(json)) throw this.#invalid(`found ${jsonExcerpt(json)}, expected an object`);
-    this.#refuseOthers(json, FIELDS, 'the view');
-    if (PARTS.every((part) => json[part] === undefined)) {
-      throw this.#invalid(`it has all passages; expected at least one of ${PARTS.join(', ')}`);
+function readView(
+  json: unknown,
+  folder: string,
+  invalid: (reason: string) => TrawlError,
+): Omit<ViewDefinition, 'name'> {
+  const refuseOthers = (object: object, known: readonly string[], place: string): void => {
+    const other = Object.keys(object).find((name) => !known.includes(name));
+    if (other === undefined) return;
+    throw invalid(`${place} has the field ${jsonExcerpt(other)}; expected ${known.join(', ')}`);
+  };
+  const readText = (place: string, value: unknown): string => {
+    if (typeof value === 'string' && value !== '') return value;
+    throw invalid(`${place}: found ${jsonExcerpt(value)}, expected a text`);
+  };
+  const readTexts = (place: string, value: unknown): readonly string[] => {
+    if (!Array.isArray(value) || value.length === 0) {
+      throw invalid(`${place}: found ${jsonExcerpt(value)}, expected a list of at least one name`);
     }
-    const { indexes, filter, date, rows, generation, blockIds, blockTitles } = json;
-    if ((rows === undefined) !== (generation === undefined)) {
-      throw this.#invalid(
-        'rows and generation belong together: row numbers change with the index, so expected the generation that they are of (trawl inspect INDEX)',
-      );
-    }
-    return {
-      indexes: indexes === undefined ? undefined : this.#texts('indexes', indexes),
-      filter: filter === undefined ? undefined : this.#filter(filter),
-      date: date === undefined ? undefined : this.#date(date),
-      rows: rows === undefined ? undefined : this.#file('rows', rows),
-      generation: generation === undefined ? undefined : this.#text('generation', generation),
-      blockIds: blockIds === undefined ? undefined : this.#files('blockIds', blockIds),
-      blockTitles: blockTitles === undefined ? undefined : this.#files('blockTitles', blockTitles),
-    };
-  }
-
-  #filter(json: unknown): Filter {
-    try {
-      return filterOf(json);
-    } catch (error) {
-      if (!(error instanceof TrawlError)) throw error;
-      throw this.#invalid(`filter: ${error.message.replace(/\.$/, '')}`);
-    }
-  }
-
-  #date(json: unknown): DateBound {
-    if (!isObject(json))
-      throw this.#invalid(`date: found ${jsonExcerpt(json)}, expected an object with column, before and undated`);
-    this.#refuseOthers(json, ['column', 'before', 'undated'], 'date');
-    const column = this.#text('date.column', json.column);
-    const before = this.#text('date.before', json.before);
-    if (parseDate(before) === undefined) {
-      throw this.#invalid(`date.before: found ${jsonExcerpt(before)}, expected a date such as 2023-10-01`);
-    }
-    const { undated } = json;
-    if (undated !== 'keep' && undated !== 'drop') {
-      throw this.#invalid(
-        `date.undated: found ${jsonExcerpt(undated)}, expected "keep" or "drop": whether passages without a date are in the view`,
-      );
-    }
-    return { column, before, undated };
-  }
-
-  #files(place: string, json: unknown): readonly string[] {
-    const list: readonly unknown[] = Array.isArray(json) ? json : [json];
-    if (list.length === 0) throw this.#invalid(`${place}: found an empty list, expected a file or a list of files`);
-    return list.map((each) => this.#file(place, each));
-  }
-
-  #file(place: string, json: unknown): string {
-    const path = resolve(this.#folder, this.#text(place, json));
+    return value.map((each) => readText(place, each));
+  };
+  const readFile = (place: string, value: unknown): string => {
+    const path = resolve(folder, readText(place, value));
     try {
       accessSync(path, constants.R_OK);
     } catch (error) {
-      throw this.#invalid(`${place}: ${path} cannot be read (${(error as Error).message})`);
+      throw invalid(`${place}: ${path} cannot be read (${(error as Error).message})`);
     }
     return path;
-  }
-
-  #texts(place: string, json: unknown): readonly string[] {
-    if (!Array.isArray(json) || json.length === 0) {
-      throw this.#invalid(`${place}: found ${jsonExcerpt(json)}, expected a list of at least one name`);
+  };
+  const readFiles = (place: string, value: unknown): readonly string[] => {
+    const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+    if (list.length === 0) throw invalid(`${place}: found an empty list, expected a file or a list of files`);
+    return list.map((each) => readFile(place, each));
+  };
+  const readFilter = (place: string, value: unknown): Filter => {
+    try {
+      return filterOf(value);
+    } catch (error) {
+      if (!(error instanceof TrawlError)) throw error;
+      throw invalid(`${place}: ${error.message.replace(/\.$/, '')}`);
     }
-    return json.map((each) => this.#text(place, each));
-  }
+  };
+  const readDate = (place: string, value: unknown): DateBound => {
+    if (!isObject(value))
+      throw invalid(`${place}: found ${jsonExcerpt(value)}, expected an object with column, before and undated`);
+    refuseOthers(value, ['column', 'before', 'undated'], place);
+    const column = readText(`${place}.column`, value.column);
+    const before = readText(`${place}.before`, value.before);
+    if (parseDate(before) === undefined) {
+      throw invalid(`${place}.before: found ${jsonExcerpt(before)}, expected a date such as 2023-10-01`);
+    }
+    const { undated } = value;
+    if (undated === 'keep' || undated === 'drop') return { column, before, undated };
+    const meaning = 'whether passages without a date are in the view';
+    throw invalid(`${place}.undated: found ${jsonExcerpt(undated)}, expected "keep" or "drop": ${meaning}`);
+  };
 
-  #text(place: string, json: unknown): string {
-    if (typeof json === 'string' && json !== '') return json;
-    throw this.#invalid(`${place}: found ${jsonExcerpt(json)}, expected a text`);
+  if (!isObject(json)) throw invalid(`found ${jsonExcerpt(json)}, expected an object`);
+  refuseOthers(json, FIELDS, 'the view');
+  if (PARTS.every((part) => json[part] === undefined)) {
+    throw invalid(`it has all passages; expected at least one of ${PARTS.join(', ')}`);
   }
-
-  #refuseOthers(json: Json, known: readonly string[], place: string): void {
-    const other = Object.keys(json).find((name) => !known.includes(name));
-    if (other === undefined) return;
-    throw this.#invalid(`${place} has the field ${jsonExcerpt(other)}; expected ${known.join(', ')}`);
+  if ((json.rows === undefined) !== (json.generation === undefined)) {
+    throw invalid(
+      'rows and generation belong together: row numbers change with the index, so expected the generation that they are of (trawl inspect INDEX)',
+    );
   }
-}
-
-function parseJson(file: string, invalid: (reason: string, cause?: unknown) => TrawlError): unknown {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw invalid(`the file of views cannot be read (${(error as Error).message})`, error);
-  }
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch (error) {
-    throw invalid(`not valid JSON: ${(error as Error).message}`, error);
-  }
+  const read = <T>(name: (typeof FIELDS)[number], reader: (place: string, value: unknown) => T): T | undefined =>
+    json[name] === undefined ? undefined : reader(name, json[name]);
+  return {
+    indexes: read('indexes', readTexts),
+    filter: read('filter', readFilter),
+    date: read('date', readDate),
+    rows: read('rows', readFile),
+    generation: read('generation', readText),
+    blockIds: read('blockIds', readFiles),
+    blockTitles: read('blockTitles', readFiles),
+  };
 }

@@ -64,8 +64,25 @@ export interface QueryAnswer extends QueryEmbedding {
   readonly perturbed?: Perturbed;
 }
 
+/** The answer to a query for which nothing is searched. */
+export const EMPTY_ANSWER: QueryAnswer = {
+  ok: true,
+  hits: [],
+  tokens: 0,
+  truncated: false,
+  text: '',
+  cut: 'nothing',
+  vector: null,
+  certificate: { exact: true, rescored: 0 },
+};
+
+export interface FailedQuery {
+  readonly ok: false;
+  readonly error: TrawlError;
+}
+
 /** A query fails without failing its call. A dialect without errors per query fails the whole request. */
-export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: TrawlError };
+export type QueryOutcome = QueryAnswer | FailedQuery;
 
 /**
  * States that no other passage belongs among the hits, and the cost of the proof. For hybrid search: that the hits are the best of the
@@ -98,7 +115,7 @@ export type Reranking =
       readonly truncated: number;
     }
   /** It failed, and the call allows that: the hits keep the order of the search. */
-  | { readonly ok: false; readonly error: TrawlError };
+  | FailedQuery;
 
 /** How the server changed the answer to a query on purpose (training/perturbation/). */
 export interface Perturbed {

@@ -16,15 +16,26 @@ export interface CallOptions {
   readonly patience?: Patience | undefined;
 }
 
-export interface Patience {
+/** How long a request may wait in the queues of an index. Once an index has admitted it, its later calls are not refused there. */
+export class Patience {
   readonly maxWaitMs: number;
-  /** Whether the request may wait this long in the queues of an index. */
-  bears(waitMs: number, index: object): boolean;
+  readonly #admittedBy = new WeakSet<object>();
+
+  constructor(maxWaitMs: number) {
+    this.maxWaitMs = maxWaitMs;
+  }
+
+  /** Whether the request may wait this long for an index. If so, later calls of the request may wait there for any time. */
+  bears(waitMs: number, index: object): boolean {
+    const bears = this.#admittedBy.has(index) || waitMs <= this.maxWaitMs;
+    if (bears) this.#admittedBy.add(index);
+    return bears;
+  }
 }
 
 /**
  * The rows that a call may use. All others are treated as if they were deleted: they are not found, not returned and not counted. The
- * statistics of BM25, such as the number of passages with a term, are those of the whole index in any case.
+ * statistics of BM25, such as the number of passages with a term, always cover the whole index.
  */
 export interface RowScope {
   /**
@@ -47,7 +58,6 @@ export interface AskedQuestion {
 /** Hits that a reranker scores if nothing else is chosen. */
 export const DEFAULT_RERANK_DEPTH = 50;
 
-/** How the hits of a search are reranked. */
 export interface RerankSettings {
   /** Hits of the search that the reranker scores, ≥ 1; at least k are scored in any case. */
   readonly depth: number;
@@ -124,7 +134,6 @@ export interface RetrieveResult {
   readonly timings: StageTimings;
 }
 
-/** A call, and the rows of its scope. */
 export interface ScopedCall extends RetrieveCall {
   /** Undefined for all rows. */
   readonly rows: RowBitmap | undefined;
@@ -139,7 +148,6 @@ export function isText(query: RetrieveQuery): query is EncoderInput {
   return !isEmbedded(query);
 }
 
-/** The query's text. */
 export function inputOf(query: RetrieveQuery): EncoderInput {
   return isEmbedded(query) ? query.input : query;
 }

@@ -1,4 +1,4 @@
-import type { StoredValue } from '../../engine/filter/bind-filter.ts';
+import type { StoredValue } from '../../engine/filter/column.ts';
 import type { Bm25Parameters } from '../../engine/lexical/bm25.ts';
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { StageTimings } from '../timings.ts';

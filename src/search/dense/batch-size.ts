@@ -11,7 +11,7 @@ const PRIOR_SPREAD = 0.2;
 
 /**
  * Estimates how many queries fit into the target time of a batch. A batch of n queries takes about a + b·n, where a is the cost
- * of one pass over the codes and b that of each query. A new query waits for the running batch and runs in the next one, so with
+ * of one pass over the codes and b the cost of each query. A new query waits for the running batch and runs in the next one, so with
  * batches of 2·a + 25 ms it takes at most 4·a + 50 ms. Batches 1.5 times as large would save only a tenth of the engine's work
  * on a million rows.
  */

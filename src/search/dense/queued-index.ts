@@ -1,6 +1,7 @@
 import { cancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
 import type { Metric } from '../../engine/metric.ts';
+import { concatenated } from '../../engine/typed-arrays.ts';
 import { checkSearchRequest } from '../../engine/vectors/search-checks.ts';
 import type {
   SearchGpu,
@@ -34,19 +35,19 @@ export interface QueuedIndexOptions {
   /**
    * Queries of a batch, for throughput. Two batches run at a time, so that the engine has work while the event loop handles the results
    * of the other. A batch takes the queries of the waiting searches in their order, up to this number. Default: one batch at a time, of as
-   * many queries as a target time allows (`batch-size.ts`), shared by all searches, so that later queries do not wait long.
+   * many queries as a target time allows (`BatchSize`), shared by all searches, so that later queries do not wait long.
    */
   readonly batchQueries?: number;
 }
 
 /**
  * Batches the searches of an engine. While one batch runs, further searches queue. The next batch takes an equal share of
- * queries from each of them, so that a call with thousands of queries spreads over several batches and a single query does not
+ * queries from each queued search, so that a call with thousands of queries spreads over several batches and a single query does not
  * wait for it. An idle engine starts at the end of the current tick; only while `expectsMore` is true does the queue hold back
  * a small batch for a moment.
  *
- * A batch runs with the largest k of its searches, and each search keeps its first k hits. The exact top-k for a smaller k is a
- * prefix of that for a larger one, so an answer has the same bits in any batch.
+ * A batch runs with the largest k of its searches, and each search keeps its own first k hits. The exact hits for a smaller k are the
+ * first of the exact hits for a larger k, so an answer has the same bits in any batch.
  */
 export class QueuedIndex implements VectorIndex {
   readonly dimension: number;
@@ -66,18 +67,13 @@ export class QueuedIndex implements VectorIndex {
   readonly #sizers = new Map<number, BatchSize>();
   /** Called when no search runs or waits. */
   readonly #onIdle: (() => void)[] = [];
+  readonly #counts = { waitingQueries: 0, queries: 0, droppedQueries: 0, batches: 0, rescoredRows: 0, fullScans: 0 };
   /** Entry i counts the batches of 2^i to 2^(i+1) - 1 queries. */
-  readonly #batchSizeHistogram: number[] = [];
+  readonly #batchSizes: number[] = [];
   #running = 0;
   #planned = false;
-  #waitTimer: NodeJS.Timeout | null = null;
+  #waitTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
-  #waitingQueries = 0;
-  #queries = 0;
-  #dropped = 0;
-  #batches = 0;
-  #rescored = 0;
-  #fullScans = 0;
 
   constructor(engine: VectorIndex, { expectsMore = () => false, batchQueries }: QueuedIndexOptions = {}) {
     this.dimension = engine.dimension;
@@ -94,34 +90,28 @@ export class QueuedIndex implements VectorIndex {
   }
 
   get load(): SearchLoad {
-    let expectedWaitMs = 0;
-    for (const [queueClass, waiting] of this.#waitingByClass()) {
-      expectedWaitMs += this.#sizers.get(queueClass)?.expectedMs(waiting) ?? 0;
+    const waitingByClass = new Map<number, number>();
+    for (const { queueClass, remaining } of this.#waiting) {
+      waitingByClass.set(queueClass, (waitingByClass.get(queueClass) ?? 0) + remaining);
     }
-    return {
-      waitingQueries: this.#waitingQueries,
-      expectedWaitMs,
-      queries: this.#queries,
-      droppedQueries: this.#dropped,
-      batches: this.#batches,
-      batchSizes: [...this.#batchSizeHistogram],
-      rescoredRows: this.#rescored,
-      fullScans: this.#fullScans,
-    };
+    let expectedWaitMs = 0;
+    for (const [queueClass, waiting] of waitingByClass)
+      expectedWaitMs += this.#sizers.get(queueClass)?.expectedMs(waiting) ?? 0;
+    return { ...this.#counts, expectedWaitMs, batchSizes: [...this.#batchSizes] };
   }
 
   async search(request: SearchRequest): Promise<SearchResult> {
     // An invalid request in a batch would fail the whole batch.
-    checkSearchRequest(request, this.dimension);
+    checkSearchRequest(request, this);
     if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The index is closed.');
     if (request.signal?.aborted === true) throw cancelled();
     if (request.count === 0) return this.#engine.search(request);
-    const search = new WaitingSearch(request, classOf(request.k), (queries) => {
-      this.#waitingQueries -= queries;
-      this.#dropped += queries;
+    const search = new WaitingSearch(request, queueClass(request.k), (queries) => {
+      this.#counts.waitingQueries -= queries;
+      this.#counts.droppedQueries += queries;
     });
     this.#waiting.push(search);
-    this.#waitingQueries += request.count;
+    this.#counts.waitingQueries += request.count;
     this.#plan();
     return search.result;
   }
@@ -134,7 +124,9 @@ export class QueuedIndex implements VectorIndex {
   }
 
   async #close(): Promise<void> {
-    if (this.#running > 0 || this.#waitingQueries > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    if (this.#running > 0 || this.#counts.waitingQueries > 0) {
+      await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    }
     await this.#engine.close();
   }
 
@@ -150,13 +142,15 @@ export class QueuedIndex implements VectorIndex {
 
   /** Whether to hold back the next batch. If so, sets a timer that dispatches it. */
   #holdsBack(): boolean {
-    if (this.#waitTimer !== null) clearTimeout(this.#waitTimer);
-    this.#waitTimer = null;
-    if (this.#waitingQueries === 0 || this.#closing !== undefined) return false;
-    if (this.#waitingQueries >= TARGET_QUERIES || !this.#expectsMore()) return false;
+    clearTimeout(this.#waitTimer);
+    const { waitingQueries } = this.#counts;
+    if (waitingQueries === 0 || waitingQueries >= TARGET_QUERIES) return false;
+    if (this.#closing !== undefined || !this.#expectsMore()) return false;
     // The first search is not always the oldest: round robin moves searches back.
-    let oldest = Number.POSITIVE_INFINITY;
-    for (const { hasWork, since } of this.#waiting) if (hasWork) oldest = Math.min(oldest, since);
+    const oldest = this.#waiting.reduce(
+      (time, search) => (search.hasWork ? Math.min(time, search.since) : time),
+      Number.POSITIVE_INFINITY,
+    );
     const left = oldest + MAX_WAIT_MS - performance.now();
     if (left <= 0) return false;
     this.#waitTimer = setTimeout(() => this.#plan(), left);
@@ -167,7 +161,7 @@ export class QueuedIndex implements VectorIndex {
     while (this.#running < this.#batchesAtOnce) {
       if (this.#holdsBack()) return;
       const batch = this.#gather();
-      if (batch === null) break;
+      if (batch === undefined) break;
       this.#running++;
       void this.#run(batch).finally(() => {
         this.#running--;
@@ -177,12 +171,18 @@ export class QueuedIndex implements VectorIndex {
     if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Takes the slices of the next batch: of searches of one class, an equal share of each or in their order. Null when nothing waits. */
-  #gather(): readonly SearchSlice[] | null {
+  /**
+   * Takes the slices of the next batch, from searches of one class with one filter: an equal share of each search, or with `batchQueries`
+   * the queries in their order. Undefined if nothing waits.
+   */
+  #gather(): readonly SearchSlice[] | undefined {
     while (this.#waiting[0]?.hasWork === false) this.#waiting.shift();
     const first = this.#waiting[0];
-    if (first === undefined) return null;
-    const batchMates = this.#waiting.filter((search) => search.hasWork && search.canShareBatch(first));
+    if (first === undefined) return undefined;
+    const batchMates = this.#waiting.filter(
+      ({ hasWork, queueClass, request }) =>
+        hasWork && queueClass === first.queueClass && request.filter === first.request.filter,
+    );
     const size = this.#batchQueries ?? this.#sizerOf(first.queueClass).queries;
     const slices: SearchSlice[] = [];
     let left = size;
@@ -195,7 +195,7 @@ export class QueuedIndex implements VectorIndex {
         slices.push(slice);
       }
     }
-    this.#waitingQueries -= size - left;
+    this.#counts.waitingQueries -= size - left;
     if (this.#batchQueries === undefined) this.#moveBack(new Set(slices.map(({ search }) => search)));
     return slices;
   }
@@ -203,15 +203,15 @@ export class QueuedIndex implements VectorIndex {
   /** Moves the searches of the started batch behind the others. */
   #moveBack(started: ReadonlySet<WaitingSearch>): void {
     const waiting = this.#waiting.splice(0).filter((search) => search.hasWork);
-    for (const search of waiting) if (!started.has(search)) this.#waiting.push(search);
-    for (const search of waiting) if (started.has(search)) this.#waiting.push(search);
+    for (const search of waiting.filter((each) => !started.has(each))) this.#waiting.push(search);
+    for (const search of waiting.filter((each) => started.has(each))) this.#waiting.push(search);
   }
 
   async #run(slices: readonly SearchSlice[]): Promise<void> {
     const searches = new Set(slices.map(({ search }) => search));
     const count = slices.reduce((sum, slice) => sum + slice.count, 0);
-    const k = Math.max(...[...searches].map((search) => search.k));
-    const [{ search: first }] = slices as readonly [SearchSlice];
+    const k = slices.reduce((largest, { search }) => Math.max(largest, search.request.k), 1);
+    const { search: first } = slices[0]!;
     const controller = new AbortController();
     // The batch is cancelled once every search in it is cancelled.
     const stopWatching = [...searches].map((search) =>
@@ -222,10 +222,10 @@ export class QueuedIndex implements VectorIndex {
     const started = performance.now();
     try {
       const found = await this.#engine.search({
-        queries: vectorsOf(slices, count, this.dimension),
+        queries: concatenated(slices.map(({ vectors }) => vectors)),
         count,
         k,
-        filter: first.filter,
+        filter: first.request.filter,
         signal: controller.signal,
       });
       this.#sizerOf(first.queueClass).observe(count, performance.now() - started);
@@ -251,48 +251,27 @@ export class QueuedIndex implements VectorIndex {
   }
 
   #countBatch(queries: number, { certificate }: SearchResult): void {
-    this.#batches++;
-    this.#queries += queries;
+    const counts = this.#counts;
+    counts.batches++;
+    counts.queries += queries;
     const bucket = Math.floor(Math.log2(queries));
-    while (this.#batchSizeHistogram.length <= bucket) this.#batchSizeHistogram.push(0);
-    this.#batchSizeHistogram[bucket]!++;
+    while (this.#batchSizes.length <= bucket) this.#batchSizes.push(0);
+    this.#batchSizes[bucket]!++;
     if (certificate === null) return;
-    this.#fullScans += certificate.fullScans;
-    for (const rows of certificate.rescored) this.#rescored += rows;
+    counts.fullScans += certificate.fullScans;
+    for (const rows of certificate.rescored) counts.rescoredRows += rows;
   }
 
   #sizerOf(queueClass: number): BatchSize {
-    const known = this.#sizers.get(queueClass);
-    if (known !== undefined) return known;
-    const sizer = new BatchSize();
+    const sizer = this.#sizers.get(queueClass) ?? new BatchSize();
     this.#sizers.set(queueClass, sizer);
     return sizer;
-  }
-
-  #waitingByClass(): Map<number, number> {
-    const waiting = new Map<number, number>();
-    for (const { queueClass, remaining } of this.#waiting) {
-      waiting.set(queueClass, (waiting.get(queueClass) ?? 0) + remaining);
-    }
-    return waiting;
   }
 }
 
 /** The queue class of a search for k hits, named by the largest k in it. */
-function classOf(k: number): number {
+function queueClass(k: number): number {
   let largest = SMALLEST_CLASS;
   while (largest < k) largest *= 4;
   return largest;
-}
-
-/** The vectors of a batch, row-major. A single slice is not copied. */
-function vectorsOf(slices: readonly SearchSlice[], count: number, dimension: number): Float32Array {
-  if (slices.length === 1) return slices[0]!.vectors(dimension);
-  const vectors = new Float32Array(count * dimension);
-  let at = 0;
-  for (const slice of slices) {
-    vectors.set(slice.vectors(dimension), at * dimension);
-    at += slice.count;
-  }
-  return vectors;
 }

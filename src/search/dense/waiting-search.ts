@@ -1,42 +1,28 @@
 import { cancelled } from '../../base/abort.ts';
 import { QueueClock } from '../../base/queue-clock.ts';
-import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import { placesPerQuery, type SearchRequest, type SearchResult } from '../../engine/vectors/vector-index.ts';
 
 /** Consecutive queries of one search. */
-export class SearchSlice {
+export interface SearchSlice {
   readonly search: WaitingSearch;
   readonly first: number;
   readonly count: number;
-
-  constructor(search: WaitingSearch, first: number, count: number) {
-    this.search = search;
-    this.first = first;
-    this.count = count;
-  }
-
-  vectors(dimension: number): Float32Array {
-    return this.search.queries.subarray(this.first * dimension, (this.first + this.count) * dimension);
-  }
+  /** Row-major, count × dimension. */
+  readonly vectors: Float32Array;
 }
 
 /** One queued call of `search`: hands out its queries in slices and collects the results of the slices. */
 export class WaitingSearch {
-  readonly queries: Float32Array;
-  readonly k: number;
+  readonly request: SearchRequest;
   readonly queueClass: number;
-  readonly filter: RowBitmap | undefined;
   readonly result: Promise<SearchResult>;
   /** When the call was queued, by `performance.now()`. */
   readonly since = performance.now();
-  readonly #count: number;
   readonly #counts: Uint32Array;
   readonly #rows: Float64Array;
   readonly #scores: Float64Array;
   readonly #rescored: Float64Array;
   readonly #overflows = new Map<number, number>();
-  readonly #signal: AbortSignal | undefined;
-  readonly #onAbort: () => void;
   readonly #onDropped: (queries: number) => void;
   readonly #onCancel = new Set<() => void>();
   #resolve!: (result: SearchResult) => void;
@@ -47,49 +33,38 @@ export class WaitingSearch {
   #exact = true;
   #certified = true;
   #fullScans = 0;
-  #settled = false;
+  /** Whether the search has a result or an error, or was cancelled. */
+  isSettled = false;
 
-  /** `onDropped` is called with the number of unstarted queries when the caller cancels or the search fails. */
+  /** @param onDropped called with the number of unstarted queries when the caller cancels or the search fails. */
   constructor(request: SearchRequest, queueClass: number, onDropped: (queries: number) => void) {
-    const { queries, count, k, filter, signal } = request;
-    this.queries = queries;
-    this.k = k;
+    const { count, k, signal } = request;
+    this.request = request;
     this.queueClass = queueClass;
-    this.filter = filter;
-    this.#count = count;
     this.#counts = new Uint32Array(count);
     this.#rows = new Float64Array(count * k).fill(-1);
     this.#scores = new Float64Array(count * k);
     this.#rescored = new Float64Array(count);
+    this.#onDropped = onDropped;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#onDropped = onDropped;
-    this.#signal = signal;
-    this.#onAbort = () => {
-      this.fail(cancelled());
-      for (const callback of this.#onCancel) callback();
-    };
     signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
 
+  readonly #onAbort = (): void => {
+    this.fail(cancelled());
+    for (const callback of this.#onCancel) callback();
+  };
+
   /** Queries not yet handed out. */
   get remaining(): number {
-    return this.#settled ? 0 : this.#count - this.#next;
+    return this.isSettled ? 0 : this.request.count - this.#next;
   }
 
   get hasWork(): boolean {
     return this.remaining > 0;
-  }
-
-  /** Whether the search has a result or an error, or was cancelled. */
-  get isSettled(): boolean {
-    return this.#settled;
-  }
-
-  canShareBatch(other: WaitingSearch): boolean {
-    return this.queueClass === other.queueClass && this.filter === other.filter;
   }
 
   /** Calls `callback` when the caller cancels. Returns a function that removes the callback. */
@@ -100,16 +75,19 @@ export class WaitingSearch {
 
   /** Hands out the next queries, at most `most`. */
   take(most: number): SearchSlice {
+    const { queries, count: all } = this.request;
     const first = this.#next;
-    this.#next = Math.min(this.#count, first + most);
-    this.#clock.started(this.#next - first);
-    return new SearchSlice(this, first, this.#next - first);
+    this.#next = Math.min(all, first + most);
+    const count = this.#next - first;
+    this.#clock.started(count);
+    const dimension = queries.length / all;
+    return { search: this, first, count, vectors: queries.subarray(first * dimension, this.#next * dimension) };
   }
 
   /** Collects the results of a slice, which start at query `at` of a batch that was searched with the same k or a larger one. */
   accept({ first, count }: SearchSlice, found: SearchResult, at: number): void {
-    if (this.#settled) return;
-    const { k } = this;
+    if (this.isSettled) return;
+    const { k } = this.request;
     const places = placesPerQuery(found);
     for (let q = 0; q < count; q++) {
       const hits = Math.min(k, found.counts[at + q]!);
@@ -127,11 +105,11 @@ export class WaitingSearch {
     this.#fullScans += Math.min(count, found.certificate?.fullScans ?? 0);
     this.#finished += count;
     this.#clock.finished(count);
-    if (this.#finished === this.#count) this.#finish();
+    if (this.#finished === this.request.count) this.#finish();
   }
 
   fail(error: unknown): void {
-    if (this.#settled) return;
+    if (this.isSettled) return;
     this.#onDropped(this.remaining);
     this.#settle();
     this.#reject(error);
@@ -147,12 +125,12 @@ export class WaitingSearch {
       exact: this.#exact,
       waitedMs: this.#clock.waitedMs,
       certificate: this.#certified ? certificate : null,
-      ...(this.#overflows.size > 0 && { overflows: this.#overflows }),
+      overflows: this.#overflows.size === 0 ? undefined : this.#overflows,
     });
   }
 
   #settle(): void {
-    this.#settled = true;
-    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.isSettled = true;
+    this.request.signal?.removeEventListener('abort', this.#onAbort);
   }
 }

@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
 import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../encoder/identity/model-identity.ts';
 import { isSameModel } from '../../encoder/identity/same-model.ts';
-import type { Column } from '../../engine/filter/column.ts';
 import type { Retriever } from '../retriever.ts';
 import type { RetrieverInfo, ViewInfo } from '../retriever-info.ts';
-import type { SearchMode } from '../search-mode.ts';
 
 /** An index of a group. */
 export interface GroupMember {
@@ -30,6 +28,7 @@ export function membersOf(retrievers: readonly Retriever[]): readonly GroupMembe
 export function groupInfo(index: string, members: readonly GroupMember[]): RetrieverInfo {
   const infos = members.map(({ retriever }) => retriever.info);
   const first = infos[0]!;
+  const generations = infos.map(({ index: name, generation }) => `${name} ${generation}\n`).join('');
   const oneEncoder = infos.every((info) => embedAlike(info, first));
   const sum = (value: (info: RetrieverInfo) => number): number => infos.reduce((total, info) => total + value(info), 0);
   return {
@@ -38,11 +37,13 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
     deletedRows: sum(({ deletedRows }) => deletedRows),
     modes: first.modes.filter((mode) => infos.every(({ modes }) => modes.includes(mode))),
     bm25: infos.every(({ bm25 }) => bm25 !== null) ? first.bm25 : null,
-    columns: first.columns.filter((column) => infos.every((info) => hasColumn(info, column))),
+    columns: first.columns.filter(({ name, type }) =>
+      infos.every(({ columns }) => columns.some((column) => column.name === name && column.type === type)),
+    ),
     views: commonViews(infos),
     dimension: oneEncoder ? first.dimension : 0,
     metric: oneEncoder && infos.every(({ metric }) => metric === first.metric) ? first.metric : null,
-    generation: groupGeneration(infos),
+    generation: createHash('sha256').update(generations).digest('hex').slice(0, 32),
     model: oneEncoder ? first.model : null,
     reranker: infos.every(({ reranker }) => reranker?.name === first.reranker?.name) ? first.reranker : null,
     memory: {
@@ -53,10 +54,6 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
     },
     members: infos.map(({ index: name, generation, views }) => ({ index: name, generation, views })),
   };
-}
-
-function hasColumn({ columns }: RetrieverInfo, { name, type }: Column): boolean {
-  return columns.some((column) => column.name === name && column.type === type);
 }
 
 function commonViews([first, ...others]: readonly RetrieverInfo[]): readonly ViewInfo[] {
@@ -88,21 +85,4 @@ function encoderKey(model: ModelIdentity): string {
     [sha256, architecture, dimension, pooling, normalize, precision],
     [prefixes.query, maxTokens.query, queryTemplate],
   ]);
-}
-
-/**
- * Whether the scores of a search may be compared across the indexes: scores of one reranker, or of vectors of one encoder and metric.
- * BM25's may not, because a term's weight depends on the other passages of its index.
- */
-export function hasComparableScores(
-  info: RetrieverInfo,
-  { mode, reranks }: { readonly mode: SearchMode; readonly reranks: boolean },
-): boolean {
-  return reranks ? info.reranker !== null : mode === 'dense' && info.metric !== null;
-}
-
-/** The generation of a group: a hash of the generations of its indexes. */
-function groupGeneration(infos: readonly RetrieverInfo[]): string {
-  const text = infos.map(({ index, generation }) => `${index} ${generation}\n`).join('');
-  return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }

@@ -1,42 +1,39 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { FailedIndex, Hit, QueryAnswer, QueryOutcome, Reranking } from '../calls/query-outcome.ts';
+import type { LexicalQuery, RowsQuery } from '../../engine/lexical/lexical-query.ts';
+import type { FailedIndex, Hit, QueryOutcome, Reranking } from '../calls/query-outcome.ts';
+import {
+  compareOrder,
+  type OrderValue,
+  type TreeCall,
+  type TreeHit,
+  type TreeOrder,
+  type TreeResult,
+} from '../calls/tree-call.ts';
 import type { GroupMember } from './group-info.ts';
 
 /** The constant of reciprocal rank fusion, as for the lists of several queries. */
 const RRF_K = 60;
 
-export interface GroupMerge {
-  /** Hits of the merged list. */
-  readonly k: number;
-  /** Whether hits are ordered by their scores, or by their ranks in their indexes. */
-  readonly byScore: boolean;
-  /** Whether a query is answered from the indexes that did not fail. */
-  readonly allowPartial: boolean;
-}
-
 /**
- * Merges the outcomes of a query, one per index. By rank, a hit's score is 1 / (60 + rank); equal scores are ordered by the index, in
- * the order of the group, and then by row.
+ * Merges the outcomes of a query, one per index, by the scores of the hits or by their ranks. By rank, a hit's score is 1 / (60 + rank).
+ * Equal scores are ordered by the index, in the order of the group, and then by row.
  */
 export function mergeOutcomes(
   members: readonly GroupMember[],
   outcomes: readonly QueryOutcome[],
-  { k, byScore, allowPartial }: GroupMerge,
+  { k, byScore, allowPartial }: { readonly k: number; readonly byScore: boolean; readonly allowPartial: boolean },
 ): QueryOutcome {
-  const failed: FailedIndex[] = [];
-  const answers: { readonly member: GroupMember; readonly answer: QueryAnswer }[] = [];
-  for (const [i, outcome] of outcomes.entries()) {
-    const member = members[i]!;
-    if (outcome.ok) answers.push({ member, answer: outcome });
-    else failed.push({ index: member.name, error: outcome.error });
-  }
+  const answers = outcomes.flatMap((answer, i) => (answer.ok ? [{ member: members[i]!, answer }] : []));
+  const failed = outcomes.flatMap((outcome, i) =>
+    outcome.ok ? [] : [{ index: members[i]!.name, error: outcome.error }],
+  );
   const [first] = answers;
   if (first === undefined || (failed.length > 0 && !allowPartial)) {
     return { ok: false, error: errorOfIndex(failed[0]!) };
   }
   const useScores = byScore && answers.every(({ answer }) => answer.rerank?.ok !== false);
   const hits = answers
-    .flatMap(({ member, answer }) => answer.hits.map((hit, at) => ofGroup(member, hit, at + 1, useScores)))
+    .flatMap(({ member, answer }) => answer.hits.map((hit, i) => groupHit(member, hit, i + 1, useScores)))
     .sort((a, b) => b.score - a.score || a.row - b.row)
     .slice(0, k);
   const rescored = answers.map(({ answer }) => answer.certificate.rescored);
@@ -58,13 +55,12 @@ export function mergeOutcomes(
       exact: answers.every(({ answer }) => answer.certificate.exact),
       rescored: rescored.includes(null) ? null : rescored.reduce((sum: number, rows) => sum + rows!, 0),
     },
-    ...(ranges.length === 0 ? {} : { ranges }),
+    ranges: ranges.length === 0 ? undefined : ranges,
     rerank,
-    ...(failed.length === 0 ? {} : { failedIndexes: failed }),
+    failedIndexes: failed.length === 0 ? undefined : failed,
   };
 }
 
-/** The error with the name of its index. */
 export function errorOfIndex({ index, error }: FailedIndex): TrawlError {
   return new TrawlError(error.code, `Index ${index}: ${error.message}`, {
     details: { ...error.details, index },
@@ -72,7 +68,7 @@ export function errorOfIndex({ index, error }: FailedIndex): TrawlError {
   });
 }
 
-function ofGroup({ name, firstRow }: GroupMember, hit: Hit, rank: number, useScores: boolean): Hit {
+function groupHit({ name, firstRow }: GroupMember, hit: Hit, rank: number, useScores: boolean): Hit {
   return {
     ...hit,
     row: firstRow + hit.row,
@@ -81,16 +77,78 @@ function ofGroup({ name, firstRow }: GroupMember, hit: Hit, rank: number, useSco
   };
 }
 
-/** What was done for all indexes together, or the first failure. */
+/** The reranking of all indexes together, or the first failure. */
 function mergedReranking(rerankings: readonly Reranking[]): Reranking | undefined {
   const [first] = rerankings;
-  if (first === undefined) return undefined;
-  let passages = 0;
-  let truncated = 0;
-  for (const each of rerankings) {
-    if (!each.ok) return each;
-    passages += each.passages;
-    truncated += each.truncated;
+  const failed = rerankings.find(({ ok }) => !ok);
+  if (first === undefined || failed !== undefined) return failed;
+  const sum = (field: 'passages' | 'truncated'): number =>
+    rerankings.reduce((total, each) => total + (each.ok ? each[field] : 0), 0);
+  return { ...first, passages: sum('passages'), truncated: sum('truncated') } as Reranking;
+}
+
+/** The query tree for one index of a group: sets of rows of the group become sets of rows of the index. */
+export function treeOfMember(query: LexicalQuery, member: GroupMember): LexicalQuery {
+  const each = (queries: readonly LexicalQuery[] | undefined) => queries?.map((child) => treeOfMember(child, member));
+  switch (query.type) {
+    case 'rows':
+      return rowsOfMember(query, member);
+    case 'bool': {
+      const { must, should, filter, mustNot } = query;
+      return { ...query, must: each(must), should: each(should), filter: each(filter), mustNot: each(mustNot) };
+    }
+    case 'dis-max':
+      return { ...query, queries: query.queries.map((child) => treeOfMember(child, member)) };
+    case 'constant-score':
+      return { ...query, query: treeOfMember(query.query, member) };
+    default:
+      return query;
   }
-  return first.ok ? { ...first, passages, truncated } : first;
+}
+
+function rowsOfMember(query: RowsQuery, { firstRow, retriever }: GroupMember): RowsQuery {
+  const rows = query.rows.slice(firstRow, retriever.info.rows);
+  if (query.scores === undefined) return { ...query, rows };
+  const among = query.among?.slice(firstRow, retriever.info.rows);
+  // Scores are in the order of the rows, so the scores of one index are next to each other.
+  const first = query.rows.slice(0, firstRow).count();
+  return { ...query, rows, among, scores: query.scores.slice(first, first + rows.count()) };
+}
+
+/**
+ * The results of all indexes as one, merged by their order, or by score as Elasticsearch merges indexes: a term has the weight that it
+ * has in its index. Equal hits are ordered by the index and then by row. `results`: each index's first `from + size` hits.
+ */
+export function mergeTrees(
+  members: readonly GroupMember[],
+  results: readonly TreeResult[],
+  { from, size, count, order }: Pick<TreeCall, 'from' | 'size' | 'count' | 'order'>,
+): Omit<TreeResult, 'timings'> {
+  const hits = results.flatMap((result, i) => {
+    const { name: index, firstRow } = members[i]!;
+    return result.hits.map((hit): TreeHit => {
+      const { row, score, orderValues } = hit;
+      const moved = { ...hit, row: firstRow + row, source: { index, row, score } };
+      if (order === undefined || orderValues === undefined) return moved;
+      return { ...moved, orderValues: movedValues(orderValues, order, firstRow) };
+    });
+  });
+  const compare = (a: TreeHit, b: TreeHit): number =>
+    order === undefined ? b.score - a.score : compareOrder(order, a.orderValues ?? [], b.orderValues ?? []);
+  const best = results.flatMap((result) => result.best ?? []);
+  const total = results.reduce((sum, result) => sum + result.total, 0);
+  return {
+    hits: hits.sort((a, b) => compare(a, b) || a.row - b.row).slice(from, from + size),
+    best: best.length === 0 ? null : Math.max(...best),
+    total: Math.min(total, count + 1),
+  };
+}
+
+/** Order values whose row numbers are moved by a number of rows, from an index to the group or back. */
+export function movedValues(
+  values: readonly OrderValue[],
+  order: readonly TreeOrder[],
+  rows: number,
+): readonly OrderValue[] {
+  return values.map((value, i) => (order[i]?.by === 'row' && typeof value === 'number' ? value + rows : value));
 }

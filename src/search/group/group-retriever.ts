@@ -1,31 +1,28 @@
 import { cancelled } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
-import type {
-  ExplainCall,
-  ExplainedTerm,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  FoundPassage,
-  NearestCall,
-  NearestResult,
-  RowScore,
-  ScoreCall,
-  ScoreOutcome,
-  ScoreResult,
-  SelectCall,
-} from '../calls/lookup-calls.ts';
-import type { CutCall, CutResult, EmbedCall, EmbedResult, RerankCall, RerankResult } from '../calls/model-calls.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import { type RetrieveCall, type RetrieveResult, withVector } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
-import type { Retriever } from '../retriever.ts';
+import type {
+  CutCall,
+  EmbedCall,
+  ExplainCall,
+  ExplainedTerm,
+  FindCall,
+  NearestCall,
+  RerankCall,
+  Retriever,
+  RowScore,
+  ScoreCall,
+  ScoreOutcome,
+  SelectCall,
+} from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
+import type { SearchMode } from '../search-mode.ts';
 import { longestTimings, NO_TIMINGS, type StageTimings } from '../timings.ts';
-import { embedAlike, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
-import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
-import { mergeTrees, movedValues, treeOfMember } from './group-tree.ts';
+import { embedAlike, type GroupMember, groupInfo, membersOf } from './group-info.ts';
+import { errorOfIndex, mergeOutcomes, mergeTrees, movedValues, treeOfMember } from './group-merge.ts';
 
 /**
  * Searches several indexes as one, which numbers the rows of the indexes one after the other. Each index is searched for k hits, and the
@@ -45,91 +42,80 @@ export class GroupRetriever implements Retriever {
   }
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    const { queries, k, allowPartial = false, rerank, signal } = call;
     const mode = call.mode ?? this.info.modes[0];
     if (mode === undefined) throw this.#noCommonMode();
-    const { allowPartial = false, rerank, signal } = call;
     const abortOthers = new AbortController();
-    const signals = [abortOthers.signal, ...(signal === undefined ? [] : [signal])];
+    const signals = [abortOthers.signal, signal].filter((each) => each !== undefined);
     const each = { ...call, mode, signal: AbortSignal.any(signals) };
-    const results = await this.#searchEach(each, (member, error) => {
-      if (signal?.aborted === true) throw error.code === 'CANCELLED' ? error : cancelled();
-      if (allowPartial) return;
-      abortOthers.abort();
-      throw errorOfIndex({ index: member.name, error });
+    const results = new Map<GroupMember, RetrieveResult | TrawlError>();
+    const search = async (member: GroupMember, own: RetrieveCall['queries']): Promise<void> => {
+      try {
+        results.set(member, await member.retriever.retrieve({ ...each, queries: own }));
+      } catch (thrown) {
+        const error = asTrawlError(thrown);
+        if (signal?.aborted === true) throw error.code === 'CANCELLED' ? error : cancelled();
+        results.set(member, error);
+        if (allowPartial) return;
+        abortOthers.abort();
+        throw errorOfIndex({ index: member.name, error });
+      }
+    };
+    // The first index of each encoder gets the queries, the others the vectors that it returns.
+    const searches = this.#byEncoder(mode).map(async ([first, ...others]) => {
+      await search(first!, queries);
+      if (others.length === 0) return;
+      const found = results.get(first!)!;
+      const embedded =
+        found instanceof TrawlError
+          ? queries
+          : queries.map((query, q) => withVector(query, found.outcomes[q]!, call.truncate));
+      await Promise.all(others.map((member) => search(member, embedded)));
     });
-    const [failed] = results.filter((result) => result instanceof TrawlError);
-    if (failed !== undefined && results.every((result) => result instanceof TrawlError)) {
-      throw errorOfIndex({ index: this.#members[results.indexOf(failed)]!.name, error: failed });
+    await Promise.all(searches);
+    const inOrder = this.#members.map((member) => results.get(member)!);
+    const [failed] = inOrder;
+    if (failed instanceof TrawlError && inOrder.every((result) => result instanceof TrawlError)) {
+      throw errorOfIndex({ index: this.#members[0]!.name, error: failed });
     }
-    const byScore = hasComparableScores(this.info, { mode, reranks: rerank !== undefined });
-    const outcomes = call.queries.map((_, q): QueryOutcome => {
-      const ofQuery = results.map(
+    // Scores can be compared across the indexes if they come from one reranker, or from vectors of one encoder and metric. BM25's cannot,
+    // because a term's weight depends on the other passages of its index.
+    const { reranker, metric } = this.info;
+    const byScore = rerank === undefined ? mode === 'dense' && metric !== null : reranker !== null;
+    const outcomes = queries.map((_, q): QueryOutcome => {
+      const ofQuery = inOrder.map(
         (result): QueryOutcome => (result instanceof TrawlError ? { ok: false, error: result } : result.outcomes[q]!),
       );
-      const merged = mergeOutcomes(this.#members, ofQuery, { k: call.k, byScore, allowPartial });
+      const merged = mergeOutcomes(this.#members, ofQuery, { k, byScore, allowPartial });
       // The vector of one index must not be searched in one with another encoder.
       return merged.ok && mode !== 'bm25' && this.info.model === null ? { ...merged, vector: null } : merged;
     });
-    return { outcomes, timings: timingsOf(results) };
+    return { outcomes, timings: slowest(inOrder) };
   }
 
-  /**
-   * The result or the error of each index. The first index of each encoder gets the queries, the others the vectors that it returns.
-   * `onFailure` throws to fail the call.
-   */
-  async #searchEach(
-    call: RetrieveCall,
-    onFailure: (member: GroupMember, error: TrawlError) => void,
-  ): Promise<readonly (RetrieveResult | TrawlError)[]> {
-    const results = new Array<RetrieveResult | TrawlError>(this.#members.length);
-    const search = async (place: number, queries: RetrieveCall['queries']): Promise<void> => {
-      const member = this.#members[place]!;
-      try {
-        results[place] = await member.retriever.retrieve({ ...call, queries });
-      } catch (error) {
-        results[place] = asTrawlError(error);
-        onFailure(member, results[place]);
-      }
-    };
-    const searches = this.#byEncoder(call).map(async ([first, ...others]) => {
-      await search(first!, call.queries);
-      const found = results[first!]!;
-      const queries =
-        others.length === 0 || found instanceof TrawlError
-          ? call.queries
-          : call.queries.map((query, q) => withVector(query, found.outcomes[q]!, call.truncate));
-      await Promise.all(others.map((place) => search(place, queries)));
-    });
-    await Promise.all(searches);
-    return results;
-  }
-
-  /** The places of the indexes, those with the same encoder together; BM25 needs no encoder, so each is alone. */
-  #byEncoder({ mode }: RetrieveCall): readonly (readonly number[])[] {
-    const groups: number[][] = [];
-    for (const [place, { retriever }] of this.#members.entries()) {
-      const group =
-        mode === 'bm25'
-          ? undefined
-          : groups.find(([first]) => embedAlike(this.#members[first!]!.retriever.info, retriever.info));
-      if (group === undefined) groups.push([place]);
-      else group.push(place);
+  /** The indexes, those with the same encoder together; BM25 needs no encoder, so each is alone. */
+  #byEncoder(mode: SearchMode): readonly (readonly GroupMember[])[] {
+    if (mode === 'bm25') return this.#members.map((member) => [member]);
+    const groups: GroupMember[][] = [];
+    for (const member of this.#members) {
+      const group = groups.find(([first]) => embedAlike(first!.retriever.info, member.retriever.info));
+      if (group === undefined) groups.push([member]);
+      else group.push(member);
     }
     return groups;
   }
 
-  async explain(call: ExplainCall): Promise<ExplainResult> {
-    const asked = this.#members.map((member) => rowsOfMember(call.queries, member));
-    const results = await this.#each(async ({ retriever }, m) =>
-      asked[m] === undefined ? undefined : retriever.explain({ ...call, queries: asked[m].queries }),
+  async explain(call: ExplainCall) {
+    const answers = await this.#eachWithRows(call.queries, ({ retriever }, queries) =>
+      retriever.explain({ ...call, queries }),
     );
     const explained = call.queries.map(({ rows }) => new Array<readonly ExplainedTerm[]>(rows.length));
-    for (const [m, result] of results.entries()) {
-      for (const [q, terms] of (result?.explained ?? []).entries()) {
-        for (const [i, at] of asked[m]!.places[q]!.entries()) explained[q]![at] = terms[i]!;
+    for (const { places, result } of answers) {
+      for (const [q, terms] of result.explained.entries()) {
+        for (const [i, at] of places[q]!.entries()) explained[q]![at] = terms[i]!;
       }
     }
-    return { explained, timings: timingsOf(results.filter((result) => result !== undefined)) };
+    return { explained, timings: slowest(answers.map(({ result }) => result)) };
   }
 
   async searchTree(call: TreeCall): Promise<TreeResult> {
@@ -142,10 +128,10 @@ export class GroupRetriever implements Retriever {
         from: 0,
         size: from + size,
         order,
-        ...(order === undefined || after === undefined ? {} : { after: movedValues(after, order, -member.firstRow) }),
+        after: after && order && movedValues(after, order, -member.firstRow),
       }),
     );
-    return { ...mergeTrees(this.#members, results, call), timings: timingsOf(results) };
+    return { ...mergeTrees(this.#members, results, call), timings: slowest(results) };
   }
 
   async select(call: SelectCall): Promise<RowBitmap> {
@@ -157,8 +143,8 @@ export class GroupRetriever implements Retriever {
   }
 
   /** Rejects with NOT_SUPPORTED if the scores of the indexes cannot be compared. */
-  async nearest(call: NearestCall): Promise<NearestResult> {
-    if (!hasComparableScores(this.info, { mode: 'dense', reranks: false })) {
+  async nearest(call: NearestCall) {
+    if (this.info.metric === null) {
       throw new TrawlError(
         'NOT_SUPPORTED',
         `The vectors of the indexes of ${this.info.index} are of different models or metrics. Name one of them: ${this.#names}.`,
@@ -174,39 +160,51 @@ export class GroupRetriever implements Retriever {
         found.map(({ row, score }) => ({ row: this.#members[m]!.firstRow + row, score })),
       )
       .sort((a, b) => b.score - a.score || a.row - b.row);
-    return { nearest: nearest.slice(0, k), timings: timingsOf(results) };
+    return { nearest: nearest.slice(0, k), timings: slowest(results) };
   }
 
   /** Scores and ranks in the index that has the passage. Not in every mode can scores of different indexes be compared. */
-  async score(call: ScoreCall): Promise<ScoreResult> {
-    const { queries } = call;
-    const asked = this.#members.map((member) => rowsOfMember(queries, member));
-    const results = await this.#each(async ({ retriever }, m) =>
-      asked[m] === undefined ? undefined : retriever.score({ ...call, queries: asked[m].queries }),
+  async score(call: ScoreCall) {
+    const answers = await this.#eachWithRows(call.queries, ({ retriever }, queries) =>
+      retriever.score({ ...call, queries }),
     );
-    const outcomes = queries.map(({ rows }, q): ScoreOutcome => {
+    const outcomes = call.queries.map(({ rows }, q): ScoreOutcome => {
       const scores = new Array<RowScore>(rows.length);
-      for (const [m, result] of results.entries()) {
-        if (result === undefined) continue;
-        const own = asked[m]!.places[q]!;
+      for (const { member, places, result } of answers) {
         const outcome = result.outcomes[q]!;
-        if (own.length === 0) continue;
-        if (!outcome.ok) {
-          return { ok: false, error: errorOfIndex({ index: this.#members[m]!.name, error: outcome.error }) };
-        }
-        for (const [i, at] of own.entries()) scores[at] = outcome.scores[i]!;
+        if (places[q]!.length === 0) continue;
+        if (!outcome.ok) return { ok: false, error: errorOfIndex({ index: member.name, error: outcome.error }) };
+        for (const [i, at] of places[q]!.entries()) scores[at] = outcome.scores[i]!;
       }
       return { ok: true, scores };
     });
-    return { outcomes, timings: timingsOf(results.filter((result) => result !== undefined)) };
+    return { outcomes, timings: slowest(answers.map(({ result }) => result)) };
+  }
+
+  /** Calls each index that has rows of the queries. `places`: where its rows are in the lists of the group's queries. */
+  async #eachWithRows<Query extends { readonly rows: readonly number[] }, Result>(
+    queries: readonly Query[],
+    call: (member: GroupMember, queries: readonly Query[]) => Promise<Result>,
+  ) {
+    const answers = await this.#each(async (member) => {
+      const places = queries.map(({ rows }) => [...rows.keys()].filter((at) => holds(member, rows[at]!)));
+      if (places.every(({ length }) => length === 0)) return [];
+      const rowsIn = queries.map(({ rows }, q) => places[q]!.map((at) => rows[at]! - member.firstRow));
+      const result = await call(
+        member,
+        queries.map((query, q) => ({ ...query, rows: rowsIn[q]! })),
+      );
+      return [{ member, places, result }];
+    });
+    return answers.flat();
   }
 
   /** Calls every index; the first error rejects, with the name of its index. */
-  #each<T>(call: (member: GroupMember, place: number) => Promise<T>): Promise<T[]> {
+  #each<T>(call: (member: GroupMember) => Promise<T>): Promise<T[]> {
     return Promise.all(
-      this.#members.map(async (member, place) => {
+      this.#members.map(async (member) => {
         try {
-          return await call(member, place);
+          return await call(member);
         } catch (error) {
           throw errorOfIndex({ index: member.name, error: asTrawlError(error) });
         }
@@ -214,7 +212,7 @@ export class GroupRetriever implements Retriever {
     );
   }
 
-  async embed(call: EmbedCall): Promise<EmbedResult> {
+  async embed(call: EmbedCall) {
     if (this.info.model !== null) return this.#members[0]!.retriever.embed(call);
     throw new TrawlError(
       'NOT_SUPPORTED',
@@ -222,24 +220,30 @@ export class GroupRetriever implements Retriever {
     );
   }
 
-  async rerank(call: RerankCall): Promise<RerankResult> {
+  rerank(call: RerankCall) {
     return this.#members[0]!.retriever.rerank(call);
   }
 
-  async find(call: FindCall): Promise<FindResult> {
+  async find(call: FindCall) {
     const results = await this.#each((member) =>
       member.retriever.find({ ...call, keys: call.keys.map((key) => keyIn(member, key, call)) }),
     );
-    const found = call.keys.map((_, k) =>
-      results
-        .flatMap(({ found: lists }, i) => lists[k]!.map((passage) => ofGroup(this.#members[i]!, passage)))
-        .slice(0, call.limit),
-    );
-    return { found, timings: timingsOf(results) };
+    const found = call.keys.map((_, k) => {
+      const passages = results.flatMap(({ found: lists }, i) => {
+        const { name, firstRow } = this.#members[i]!;
+        return lists[k]!.map(({ row, ...passage }) => ({
+          ...passage,
+          row: firstRow + row,
+          source: { index: name, row },
+        }));
+      });
+      return passages.slice(0, call.limit);
+    });
+    return { found, timings: slowest(results) };
   }
 
   /** By the tokenizer of the first index. */
-  async cut(call: CutCall): Promise<CutResult> {
+  cut(call: CutCall) {
     return this.#members[0]!.retriever.cut(call);
   }
 
@@ -260,23 +264,6 @@ function holds({ firstRow, retriever }: GroupMember, row: number): boolean {
   return row >= firstRow && row < firstRow + retriever.info.rows;
 }
 
-/**
- * Queries with the rows that one index has, numbered as there, and the places of those rows in the lists of the group's queries.
- * Undefined if the index has none of the rows.
- */
-function rowsOfMember<Query extends { readonly rows: readonly number[] }>(
-  queries: readonly Query[],
-  member: GroupMember,
-): { readonly queries: readonly Query[]; readonly places: readonly (readonly number[])[] } | undefined {
-  const places = queries.map(({ rows }) => [...rows.keys()].filter((at) => holds(member, rows[at]!)));
-  if (places.every(({ length }) => length === 0)) return undefined;
-  const asked = queries.map((query, q) => ({
-    ...query,
-    rows: places[q]!.map((at) => query.rows[at]! - member.firstRow),
-  }));
-  return { queries: asked, places };
-}
-
 /** The key of a look-up in an index; a row of another index becomes one that the index does not have. */
 function keyIn(member: GroupMember, key: string, { by }: FindCall): string {
   if (by !== 'row') return key;
@@ -284,12 +271,8 @@ function keyIn(member: GroupMember, key: string, { by }: FindCall): string {
   return holds(member, row) ? String(row - member.firstRow) : 'no row';
 }
 
-function ofGroup({ name, firstRow }: GroupMember, passage: FoundPassage): FoundPassage {
-  return { ...passage, row: firstRow + passage.row, source: { index: name, row: passage.row } };
-}
-
 /** The indexes are searched at the same time, so each stage takes as long as in the slowest of them. */
-function timingsOf(results: readonly ({ readonly timings: StageTimings } | TrawlError)[]): StageTimings {
+function slowest(results: readonly ({ readonly timings: StageTimings } | TrawlError)[]): StageTimings {
   return results.reduce(
     (longest, result) => (result instanceof TrawlError ? longest : longestTimings(longest, result.timings)),
     NO_TIMINGS,

@@ -21,7 +21,7 @@ export interface FusedRow {
   readonly places: HybridPlaces;
 }
 
-/** The exact list of one side, best first, at most `depth` rows. */
+/** The exact list of one side, best first, at most `depth` rows. Scores are in float32. */
 export interface SideList {
   readonly rows: Float64Array;
   readonly scores: Float32Array;
@@ -39,19 +39,23 @@ export interface SideList {
  * The result depends on the two lists and the settings alone. Asking for fewer rows gives a prefix.
  */
 export function fuseLists(dense: SideList, bm25: SideList, settings: HybridSettings, k: number): FusedRow[] {
+  const placesByRow = new Map<number, { -readonly [side in keyof HybridPlaces]: HybridPlaces[side] }>();
+  for (const [side, { rows, scores }] of Object.entries({ dense, bm25 }) as [keyof HybridPlaces, SideList][]) {
+    for (const [i, row] of rows.entries()) {
+      const places = placesByRow.get(row) ?? { dense: null, bm25: null };
+      // Adding 0 turns −0 into 0.
+      places[side] = { rank: i + 1, score: scores[i]! + 0 };
+      placesByRow.set(row, places);
+    }
+  }
   const ranges = rangesOf(dense, bm25, settings);
-  const denseParts = partsOf(dense, (place) => partOf(place, 'dense', ranges, settings));
-  const bm25Parts = partsOf(bm25, (place) => partOf(place, 'bm25', ranges, settings));
-  const fused: FusedRow[] = [];
-  for (const [row, { place, part }] of denseParts) {
-    const other = bm25Parts.get(row);
-    const score = Math.fround(part + (other?.part ?? 0));
-    fused.push({ row, score, places: { dense: place, bm25: other?.place ?? null } });
-  }
-  for (const [row, { place, part }] of bm25Parts) {
-    if (!denseParts.has(row)) fused.push({ row, score: Math.fround(part), places: { dense: null, bm25: place } });
-  }
-  return fused.sort((a, b) => b.score - a.score || a.row - b.row).slice(0, k);
+  const part = (places: HybridPlaces, side: keyof HybridPlaces): number =>
+    places[side] === null ? 0 : partOf(places[side], side, ranges, settings);
+  return Array.from(placesByRow, ([row, places]) => {
+    return { row, score: Math.fround(part(places, 'dense') + part(places, 'bm25')), places };
+  })
+    .sort((a, b) => b.score - a.score || a.row - b.row)
+    .slice(0, k);
 }
 
 /** The scores between which a list is scaled; null for an empty list. */
@@ -85,20 +89,4 @@ export function partOf(
   if (fusion === 'rrf') return weight / (rrfK + place.rank);
   const { best, floor } = ranges[side] ?? { best: 0, floor: 0 };
   return weight * (best === floor ? 1 : (place.score - floor) / (best - floor));
-}
-
-interface Part {
-  readonly place: HybridPlace;
-  readonly part: number;
-}
-
-/** The place of each row of a list, and what it adds to the row's score. */
-function partsOf({ rows, scores }: SideList, partAt: (place: HybridPlace) => number): Map<number, Part> {
-  const parts = new Map<number, Part>();
-  for (const [i, row] of rows.entries()) {
-    // Adding 0 turns −0 into 0.
-    const place = { rank: i + 1, score: scores[i]! + 0 };
-    parts.set(row, { place, part: partAt(place) });
-  }
-  return parts;
 }

@@ -34,7 +34,7 @@ const DEFAULT_WEIGHTS = {
 } as const satisfies Record<HybridFusion, Pick<HybridSettings, 'denseWeight' | 'bm25Weight'>>;
 
 /**
- * The settings of a search for `k` hits: those given, then those of `base`, then the defaults (`mergedHybrid`). The default depth is
+ * The settings of a search for `k` hits: the given ones, then `base`, then the defaults (`mergedHybrid`). The default depth is
  * 100, or k if that is larger; it must not change when a search is continued with a larger k, so callers complete the settings once.
  */
 export function hybridSettings(given: HybridOptions, k: number, base: HybridOptions = {}): HybridSettings {
@@ -48,7 +48,7 @@ export function hybridSettings(given: HybridOptions, k: number, base: HybridOpti
   };
 }
 
-/** The settings given, and those of `base` for the others; its weights only if the fusion is that of `base`. */
+/** The given settings, and `base` for the others. Weights of `base` count only if the fusion is the same. */
 export function mergedHybrid(given: HybridOptions, base: HybridOptions): HybridOptions {
   const { denseWeight: _dense, bm25Weight: _bm25, ...withoutWeights } = base;
   const sameFusion = (given.fusion ?? base.fusion ?? DEFAULT_FUSION) === (base.fusion ?? DEFAULT_FUSION);

@@ -7,14 +7,12 @@ interface Entry {
   readonly scope: number;
   readonly bytes: number;
   /** An entry has one of the two. */
-  readonly query?: QueryEntry;
+  readonly query?: {
+    /** The k of the search; infinite if the answer has every row that may be found. */
+    readonly k: number;
+    readonly outcome: QueryAnswer;
+  };
   readonly tree?: TreeResult;
-}
-
-interface QueryEntry {
-  /** The k of the search; infinite if the answer has every row that may be found. */
-  readonly k: number;
-  readonly outcome: QueryAnswer;
 }
 
 /** Estimated bytes of an entry and of a hit, without their texts. */
@@ -34,10 +32,7 @@ export class AnswerCache {
   /** `maxBytes` ≥ 1; texts count two bytes per character. */
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
-    this.#entries = new LRUCache({
-      maxSize: maxBytes,
-      dispose: ({ scope, bytes }) => this.#count(scope, -1, -bytes),
-    });
+    this.#entries = new LRUCache({ maxSize: maxBytes, dispose: ({ scope, bytes }) => this.#count(scope, -1, -bytes) });
   }
 
   get entries(): number {
@@ -48,35 +43,33 @@ export class AnswerCache {
     return this.#entries.calculatedSize;
   }
 
-  /** Number and bytes of one scope's answers. */
   heldBy(scope: number): { readonly entries: number; readonly bytes: number } {
     return this.#held.get(scope) ?? { entries: 0, bytes: 0 };
   }
 
-  /** The scope of a new retriever. */
   newScope(): number {
     return this.#scopes++;
   }
 
   /** The first k hits of a cached answer, if it was searched with at least k or has every row that may be found. */
   get(scope: number, key: string, k: number): QueryAnswer | undefined {
-    const answer = this.#entries.get(nameOf(scope, key))?.query;
+    const answer = this.#entries.get(entryName(scope, key))?.query;
     return answer === undefined || answer.k < k ? undefined : firstHits(answer.outcome, k);
   }
 
   /** Whether `get` would return an answer. Does not count as a use for eviction. */
   has(scope: number, key: string, k: number): boolean {
-    const answer = this.#entries.peek(nameOf(scope, key))?.query;
+    const answer = this.#entries.peek(entryName(scope, key))?.query;
     return answer !== undefined && answer.k >= k;
   }
 
   set(scope: number, key: string, k: number, outcome: QueryAnswer): void {
     const reach = outcome.hits.length < k ? Number.POSITIVE_INFINITY : k;
-    const name = nameOf(scope, key);
+    const name = entryName(scope, key);
     // A concurrent search for more hits may have finished first.
     if ((this.#entries.peek(name)?.query?.k ?? 0) >= reach) return;
     const query = { k: reach, outcome: { ...outcome, vector: null } };
-    this.#set(name, { scope, bytes: bytesOf(outcome.hits, outcome.text, name), query });
+    this.#set(name, { scope, bytes: entryBytes(outcome.hits, outcome.text, name), query });
   }
 
   /** The result of an equal search by a query tree, which took no time. */
@@ -86,7 +79,7 @@ export class AnswerCache {
 
   setTree(scope: number, key: string, result: TreeResult): void {
     const name = treeName(scope, key);
-    const bytes = bytesOf(result.hits, '', name);
+    const bytes = entryBytes(result.hits, '', name);
     this.#set(name, { scope, bytes, tree: { ...result, timings: NO_TIMINGS } });
   }
 
@@ -99,7 +92,7 @@ export class AnswerCache {
 
   /** Drops the answers of a closed retriever. */
   forget(scope: number): void {
-    const prefix = nameOf(scope, '');
+    const prefix = entryName(scope, '');
     for (const name of [...this.#entries.keys()]) if (name.startsWith(prefix)) this.#entries.delete(name);
     this.#held.delete(scope);
   }
@@ -115,16 +108,16 @@ export function firstHits(outcome: QueryAnswer, k: number): QueryAnswer {
   return outcome.hits.length <= k ? outcome : { ...outcome, hits: outcome.hits.slice(0, k) };
 }
 
-function nameOf(scope: number, key: string): string {
+function entryName(scope: number, key: string): string {
   return `${scope} ${key}`;
 }
 
 /** No key of a query begins with this word: they begin with a mode. */
 function treeName(scope: number, key: string): string {
-  return nameOf(scope, `tree ${key}`);
+  return entryName(scope, `tree ${key}`);
 }
 
-function bytesOf(hits: readonly Hit[], text: string, name: string): number {
+function entryBytes(hits: readonly Hit[], text: string, name: string): number {
   const documents = hits.reduce((sum, { document }) => sum + 2 * document.length + HIT_BYTES, 0);
   return ENTRY_BYTES + 2 * (name.length + text.length) + documents;
 }

@@ -1,14 +1,16 @@
+import { bothFilters } from '../../engine/filter/filter.ts';
+import type { CallOptions, RowScope } from '../calls/retrieve-call.ts';
 import type { Retriever } from '../retriever.ts';
 
 /**
- * A retriever that asks another one.
+ * A retriever that passes its calls on to another one.
  *
  * @param changed what each call becomes before it is passed on.
- * @param own what it does not pass on.
+ * @param own what it answers itself.
  */
 export function passingRetriever(
   inner: Retriever,
-  changed: <Call extends object>(call: Call) => Call,
+  changed: <Call extends CallOptions & RowScope>(call: Call) => Call,
   own: Partial<Retriever> = {},
 ): Retriever {
   return {
@@ -25,4 +27,29 @@ export function passingRetriever(
     cut: (call) => inner.cut(changed(call)),
     ...own,
   };
+}
+
+/**
+ * A retriever whose calls all stay within a scope: a call can narrow it by its own filter and views, but not leave it. Texts that are
+ * embedded or reranked belong to the caller, so the scope has no effect on them.
+ *
+ * @param terms the scope; with `patience` also how long every call may wait, in place of the call's own `patience`.
+ */
+export function narrowedRetriever(
+  retriever: Retriever,
+  { patience, filter, views = [] }: RowScope & Pick<CallOptions, 'patience'>,
+): Retriever {
+  if (filter === undefined && views.length === 0 && patience === undefined) return retriever;
+  const within = [...new Set([...(retriever.info.within ?? []), ...views])];
+  const info = within.length === 0 ? retriever.info : { ...retriever.info, within };
+  const narrowed = <Call extends CallOptions & RowScope>(call: Call): Call => {
+    const bothViews = [...new Set([...views, ...(call.views ?? [])])];
+    return {
+      ...call,
+      filter: bothFilters(filter, call.filter),
+      views: bothViews.length === 0 ? undefined : bothViews,
+      patience: patience ?? call.patience,
+    };
+  };
+  return passingRetriever(retriever, narrowed, { info });
 }

@@ -1,15 +1,19 @@
 import { TrawlError } from '../../base/errors.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
 import { checkPairBudget } from '../../encoder/rerank/pair-budget.ts';
-import { rankByScore } from '../../encoder/rerank/rank-by-score.ts';
-import type { Reranker, RerankList, RerankOptions, RerankScores } from '../../encoder/rerank/reranker.ts';
+import {
+  type Reranker,
+  type RerankList,
+  type RerankOptions,
+  type RerankScores,
+  rankByScore,
+} from '../../encoder/rerank/reranker.ts';
 import { applyTemplate, composeText } from '../../encoder/text-encoder.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
-import type { RerankCall, RerankResult } from '../calls/model-calls.ts';
 import type { QueryAnswer, QueryOutcome } from '../calls/query-outcome.ts';
 import { inputOf, type RerankSettings, type RetrieveCall, type RetrieveResult } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
-import type { Search } from '../retriever.ts';
+import type { RerankCall, RerankResult, Search } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import { NO_STATISTICS, type RerankLoad } from '../retriever-statistics.ts';
 import { addTimings, Stopwatch } from '../timings.ts';
@@ -39,7 +43,7 @@ export class RerankedSearch implements Search {
     if (rerank === undefined) return this.#inner.retrieve(call);
     this.#checkModel(rerank);
     const found = await this.#inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth), documents: true });
-    const lists = await listsOf(call, found.outcomes, this.#info);
+    const lists = await this.#lists(call, found.outcomes);
     const watch = new Stopwatch();
     const { outcomes: scored } = await this.#score(lists, { signal: call.signal }, watch);
     let next = 0;
@@ -47,8 +51,8 @@ export class RerankedSearch implements Search {
       if (!outcome.ok) return outcome;
       const scores = scored[next++]!;
       if (scores.ok) return this.#reranked(outcome, scores, call.k);
-      if (rerank.allowFailure !== true) return { ok: false, error: scores.error };
-      return { ...outcome, hits: outcome.hits.slice(0, call.k), rerank: { ok: false, error: scores.error } };
+      if (rerank.allowFailure !== true) return scores;
+      return { ...outcome, hits: outcome.hits.slice(0, call.k), rerank: scores };
     });
     return { outcomes, timings: addTimings(found.timings, watch.timings) };
   }
@@ -117,25 +121,21 @@ export class RerankedSearch implements Search {
       rerank: { ok: true, model: this.#reranker.info.name, passages: scores.length, truncated },
     };
   }
-}
 
-/** The texts of the queries that did not fail, with the contents of their hits. */
-async function listsOf(
-  call: RetrieveCall,
-  outcomes: readonly QueryOutcome[],
-  { model }: RetrieverInfo,
-): Promise<RerankList[]> {
-  const slice = new TimeSlice(call.signal);
-  const lists: RerankList[] = [];
-  for (const [i, outcome] of outcomes.entries()) {
-    if (!outcome.ok) continue;
-    const passages: string[] = [];
-    for (const { document } of outcome.hits) {
-      passages.push(documentFields(document).contents);
-      if (slice.isOver) await slice.yield();
+  /** The texts of the queries that did not fail, with the contents of their hits. */
+  async #lists({ queries, template, signal }: RetrieveCall, outcomes: readonly QueryOutcome[]): Promise<RerankList[]> {
+    const slice = new TimeSlice(signal);
+    const lists: RerankList[] = [];
+    for (const [i, outcome] of outcomes.entries()) {
+      if (!outcome.ok) continue;
+      const passages: string[] = [];
+      for (const { document } of outcome.hits) {
+        passages.push(documentFields(document).contents);
+        if (slice.isOver) await slice.yield();
+      }
+      const query = applyTemplate(inputOf(queries[i]!), template ?? this.#info.model?.queryTemplate);
+      lists.push({ query: composeText(query, '', null), passages });
     }
-    const query = applyTemplate(inputOf(call.queries[i]!), call.template ?? model?.queryTemplate);
-    lists.push({ query: composeText(query, '', null), passages });
+    return lists;
   }
-  return lists;
 }

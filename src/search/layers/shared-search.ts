@@ -10,42 +10,49 @@ import {
   type RetrieveCall,
   type RetrieveQuery,
   type RetrieveResult,
+  type RowScope,
 } from '../calls/retrieve-call.ts';
 import type { TreeCall, TreeResult } from '../calls/tree-call.ts';
 import { hybridKey } from '../hybrid/hybrid-settings.ts';
 import type { Search } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import type { SharingStatistics } from '../retriever-statistics.ts';
-import { addTimings, NO_TIMINGS } from '../timings.ts';
+import { addTimings, NO_TIMINGS, type StageTimings } from '../timings.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
-import { SharedTrees } from './shared-trees.ts';
 
-/** A call in flight. */
-interface Flight {
-  readonly k: number;
-  /** Number of its queries. */
-  readonly queries: number;
-  /** One outcome per query; null when the call failed or was cancelled. Never rejects. */
-  readonly outcomes: Promise<readonly QueryOutcome[] | null>;
-}
-
-/** One query of a call in flight. */
+/** A query in flight. */
 interface Leader {
-  readonly flight: Flight;
-  /** Position of the query in the call. */
+  /** The k and the number of queries of its call. */
+  readonly k: number;
+  readonly queries: number;
+  /** The outcomes of its call; none when the call failed or was cancelled. Never rejects. */
+  readonly outcomes: Promise<readonly QueryOutcome[]>;
+  /** Its position in its call. */
   readonly place: number;
 }
 
-export interface SharingOptions {
-  readonly answerCache?: AnswerCache;
-  readonly singleFlight: boolean;
+interface CalledQuery {
+  readonly key: string;
+  readonly query: RetrieveQuery;
+  /** Its positions in the call; several if the call repeats the query. */
+  readonly places: number[];
+  /** Undefined until it is answered. */
+  outcome?: QueryOutcome | undefined;
 }
+
+/**
+ * A query follows a leader only if the leader's call is small, because the follower waits for that whole call: at most this number
+ * of queries, or `MAX_LEADER_FACTOR` times the queries of the follower's own call if that is more.
+ */
+const MAX_LEADER_QUERIES = 16;
+const MAX_LEADER_FACTOR = 4;
 
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order, filter, views,
- * reranking and whether the hits have documents are equal; a follower may ask for fewer hits than its leader.
+ * done. Queries are equal if the template keeps the same texts of them, if they have the same truncation, mode, parameters, order, filter,
+ * views and reranking, and if both or neither want documents; a follower may want fewer hits than its leader. Query trees are equal if
+ * they have the same key, parameters, filter, views, order, limits and page. A tree without a key equals no other tree.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -56,75 +63,73 @@ export class SharedSearch implements Search {
   readonly #scope: number;
   readonly #singleFlight: boolean;
   readonly #leaders = new Map<string, Leader>();
-  readonly #trees: SharedTrees;
-  #queries = 0;
-  #cached = 0;
-  #computed = 0;
-  #coalesced = 0;
+  /** Query trees in flight. A promise resolves to undefined if its search failed or was cancelled, and never rejects. */
+  readonly #trees = new Map<string, Promise<TreeResult | undefined>>();
+  readonly #counts = { queries: 0, cached: 0, computed: 0, coalesced: 0 };
 
-  constructor(inner: Search, info: RetrieverInfo, { answerCache, singleFlight }: SharingOptions) {
+  constructor(
+    inner: Search,
+    info: RetrieverInfo,
+    { answerCache, singleFlight }: { readonly answerCache?: AnswerCache; readonly singleFlight: boolean },
+  ) {
     this.#inner = inner;
     this.#info = info;
     this.#cache = answerCache;
     this.#scope = answerCache?.newScope() ?? 0;
     this.#singleFlight = singleFlight;
-    const search = (call: TreeCall): Promise<TreeResult> => inner.searchTree(call);
-    this.#trees = new SharedTrees({ search, cache: answerCache, scope: this.#scope, singleFlight });
   }
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     throwIfCancelled(call.signal);
-    this.#queries += countTextQueries(call.queries);
+    this.#counts.queries += countTexts(call.queries);
     if (!this.#singleFlight && this.#cache === undefined) {
-      this.#computed += countTextQueries(call.queries);
+      this.#counts.computed += countTexts(call.queries);
       return this.#inner.retrieve(call);
     }
-    const outcomes = new Array<QueryOutcome | undefined>(call.queries.length);
-    let unanswered = this.#singleFlight ? distinct(call, this.#info) : each(call, this.#info);
-    this.#coalesced += countTextQueries(call.queries) - countTextQueries(unanswered.map(({ query }) => query));
-    const answer = (places: readonly number[], outcome: QueryOutcome): void => {
-      const wanted = outcome.ok ? firstHits(outcome, call.k) : outcome;
-      for (const place of places) outcomes[place] = wanted;
-    };
+    const queries = this.#distinct(call);
+    this.#counts.coalesced += countTexts(call.queries) - countTexts(queries.map(({ query }) => query));
     let timings = NO_TIMINGS;
-    while (unanswered.length > 0) {
-      const own: UnansweredQuery[] = [];
-      const following: (UnansweredQuery & { readonly leader: Leader })[] = [];
-      for (const query of unanswered) {
-        const cached = this.#cache?.get(this.#scope, query.key, call.k);
-        if (cached !== undefined) {
-          this.#cached += countTextQueries([query.query]);
-          answer(query.places, cached);
-          continue;
-        }
-        const leader = this.#leaderOf(query.key, call);
-        if (leader === undefined) own.push(query);
-        else following.push({ ...query, leader });
-      }
-      // Registers the leaders before the first await: a second call must not compute the same query.
-      const computing = own.length === 0 ? undefined : this.#compute(own, call);
-      const leaders = following.map(({ leader }) => leader.flight.outcomes);
-      if (computing !== undefined) {
-        const result = await computing;
-        timings = addTimings(timings, result.timings);
-        for (const [i, { places }] of own.entries()) answer(places, result.outcomes[i]!);
-      }
-      const waitingSince = performance.now();
-      const led = await untilAborted(Promise.all(leaders), call.signal);
-      if (following.length > 0) {
-        timings = addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
-      }
-      unanswered = [];
-      for (const [i, query] of following.entries()) {
-        const outcome = led[i]?.[query.leader.place];
-        if (outcome === undefined) unanswered.push(query);
-        else {
-          this.#coalesced += countTextQueries([query.query]);
-          answer(query.places, outcome);
-        }
-      }
+    // Queries whose leader failed are still open after a round.
+    for (let open = queries; open.length > 0; open = open.filter(({ outcome }) => outcome === undefined)) {
+      timings = addTimings(timings, await this.#answer(open, call));
     }
-    return { outcomes: outcomes as QueryOutcome[], timings };
+    const outcomes = new Array<QueryOutcome>(call.queries.length);
+    for (const { outcome, places } of queries) {
+      const wanted = outcome!.ok ? firstHits(outcome!, call.k) : outcome!;
+      for (const place of places) outcomes[place] = wanted;
+    }
+    return { outcomes, timings };
+  }
+
+  async searchTree(call: TreeCall): Promise<TreeResult> {
+    throwIfCancelled(call.signal);
+    this.#counts.queries++;
+    if (call.key === undefined || (this.#cache === undefined && !this.#singleFlight)) return this.#computeTree(call);
+    const key = treeKey(call);
+    const since = performance.now();
+    for (;;) {
+      const cached = this.#cache?.getTree(this.#scope, key);
+      if (cached !== undefined) {
+        this.#counts.cached++;
+        return cached;
+      }
+      const leader = this.#trees.get(key);
+      if (leader === undefined) break;
+      const result = await untilAborted(leader, call.signal);
+      if (result === undefined) continue;
+      this.#counts.coalesced++;
+      return { ...result, timings: { ...NO_TIMINGS, queue: performance.now() - since } };
+    }
+    const computing = this.#computeTree(call);
+    const leader = computing.catch(() => undefined);
+    if (this.#singleFlight) this.#trees.set(key, leader);
+    try {
+      const result = await computing;
+      this.#cache?.setTree(this.#scope, key, result);
+      return result;
+    } finally {
+      if (this.#trees.get(key) === leader) this.#trees.delete(key);
+    }
   }
 
   /** Whether the cache has the answers of all queries. */
@@ -134,18 +139,10 @@ export class SharedSearch implements Search {
     );
   }
 
-  searchTree(call: TreeCall): Promise<TreeResult> {
-    return this.#trees.search(call);
-  }
-
   get load(): SharingStatistics {
     const held = this.#cache?.heldBy(this.#scope);
-    const trees = this.#trees.counts;
     return {
-      queries: this.#queries + trees.queries,
-      cached: this.#cached + trees.cached,
-      coalesced: this.#coalesced + trees.coalesced,
-      computed: this.#computed + trees.computed,
+      ...this.#counts,
       cacheEntries: held?.entries ?? 0,
       cacheBytes: held?.bytes ?? 0,
       cacheMaxBytes: this.#cache?.maxBytes ?? 0,
@@ -157,99 +154,100 @@ export class SharedSearch implements Search {
     this.#cache?.forget(this.#scope);
   }
 
+  /** The queries of a call; with single flight, equal ones only once. */
+  #distinct(call: RetrieveCall): CalledQuery[] {
+    const queries = new Map<string | number, CalledQuery>();
+    for (const [place, query] of call.queries.entries()) {
+      const key = queryKey(query, call, this.#info);
+      const entry = this.#singleFlight ? key : place;
+      const same = queries.get(entry);
+      if (same === undefined) queries.set(entry, { key, query, places: [place] });
+      else same.places.push(place);
+    }
+    return [...queries.values()];
+  }
+
+  /** Sets the outcome of each query: from the cache, from its leader, or computed. It stays undefined if the leader fails. */
+  async #answer(queries: readonly CalledQuery[], call: RetrieveCall): Promise<StageTimings> {
+    const own: CalledQuery[] = [];
+    const following: { readonly query: CalledQuery; readonly leader: Leader }[] = [];
+    for (const query of queries) {
+      query.outcome = this.#cache?.get(this.#scope, query.key, call.k);
+      const leader = query.outcome === undefined ? this.#leaderOf(query.key, call) : undefined;
+      if (query.outcome !== undefined) this.#counts.cached += countTexts([query.query]);
+      else if (leader === undefined) own.push(query);
+      else following.push({ query, leader });
+    }
+    // Makes `own` leaders before the first await: a second call must not compute the same queries.
+    const timings = own.length === 0 ? NO_TIMINGS : await this.#compute(own, call);
+    throwIfCancelled(call.signal);
+    if (following.length === 0) return timings;
+    const waitingSince = performance.now();
+    const led = await untilAborted(Promise.all(following.map(({ leader }) => leader.outcomes)), call.signal);
+    for (const [i, { query, leader }] of following.entries()) {
+      query.outcome = led[i]![leader.place];
+      if (query.outcome !== undefined) this.#counts.coalesced += countTexts([query.query]);
+    }
+    return addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
+  }
+
   /** An equal query in flight with at least k hits, whose call is small enough to wait for. */
   #leaderOf(key: string, { k, queries }: RetrieveCall): Leader | undefined {
     const leader = this.#leaders.get(key);
-    if (leader === undefined || leader.flight.k < k) return undefined;
+    if (leader === undefined || leader.k < k) return undefined;
     const most = Math.max(MAX_LEADER_QUERIES, MAX_LEADER_FACTOR * queries.length);
-    return leader.flight.queries <= most ? leader : undefined;
+    return leader.queries <= most ? leader : undefined;
   }
 
-  async #compute(own: readonly UnansweredQuery[], call: RetrieveCall): Promise<RetrieveResult> {
+  async #compute(own: readonly CalledQuery[], call: RetrieveCall): Promise<StageTimings> {
     const queries = own.map(({ query }) => query);
-    this.#computed += countTextQueries(queries);
+    this.#counts.computed += countTexts(queries);
     const running = this.#inner.retrieve({ ...call, queries });
-    const outcomes = running.then(
-      (result) => result.outcomes,
-      () => null,
-    );
-    const flight: Flight = { k: call.k, queries: own.length, outcomes };
-    const leaders = own.map((_, place): Leader => ({ flight, place }));
+    const flight = {
+      k: call.k,
+      queries: own.length,
+      outcomes: running.then(
+        ({ outcomes }) => outcomes,
+        () => [],
+      ),
+    };
+    const leaders = own.map((_, place): Leader => ({ ...flight, place }));
     if (this.#singleFlight) for (const [i, { key }] of own.entries()) this.#leaders.set(key, leaders[i]!);
     try {
-      const result = await running;
-      for (const [i, outcome] of result.outcomes.entries()) {
+      const { outcomes, timings } = await running;
+      for (const [i, outcome] of outcomes.entries()) {
+        own[i]!.outcome = outcome;
         // The next search may find the reranker working again.
         if (outcome.ok && outcome.rerank?.ok !== false) this.#cache?.set(this.#scope, own[i]!.key, call.k, outcome);
       }
-      return result;
+      return timings;
     } finally {
       // A later flight with a larger k may have replaced the leader.
       for (const [i, { key }] of own.entries()) if (this.#leaders.get(key) === leaders[i]) this.#leaders.delete(key);
     }
   }
-}
 
-/**
- * A query follows a leader only if the leader's call is small, because the follower waits for that whole call: at most this number
- * of queries, or `MAX_LEADER_FACTOR` times the queries of the follower's own call if that is more.
- */
-const MAX_LEADER_QUERIES = 16;
-const MAX_LEADER_FACTOR = 4;
-
-/** A query without an answer yet. */
-interface UnansweredQuery {
-  readonly key: string;
-  readonly query: RetrieveQuery;
-  /** Its positions in the call; several if the call repeats the query. */
-  readonly places: readonly number[];
-}
-
-function each(call: RetrieveCall, info: RetrieverInfo): UnansweredQuery[] {
-  return call.queries.map((query, place) => ({ key: queryKey(query, call, info), query, places: [place] }));
-}
-
-function distinct(call: RetrieveCall, info: RetrieverInfo): UnansweredQuery[] {
-  const found = new Map<string, UnansweredQuery & { readonly places: number[] }>();
-  for (const [place, { key, query }] of each(call, info).entries()) {
-    const known = found.get(key);
-    if (known === undefined) found.set(key, { key, query, places: [place] });
-    else known.places.push(place);
+  #computeTree(call: TreeCall): Promise<TreeResult> {
+    this.#counts.computed++;
+    return this.#inner.searchTree(call);
   }
-  return [...found.values()];
 }
 
 /**
- * Number of queries that are texts. The counters omit queries with a vector, because they search an already counted query again with
- * a larger k (`retrieveDeepening`).
+ * Number of queries that are texts. A query with a vector is not counted, because it was counted as a text before: it is searched again
+ * with a larger k (`retrieveDeepening`).
  */
-function countTextQueries(queries: readonly RetrieveQuery[]): number {
+function countTexts(queries: readonly RetrieveQuery[]): number {
   return queries.filter(isText).length;
 }
 
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
-function queryKey(
-  query: RetrieveQuery,
-  {
-    k,
-    mode,
-    bm25,
-    bm25Order = 'row',
-    filter,
-    views = [],
-    hybrid,
-    rerank,
-    template,
-    documents = true,
-    truncate: truncateOfCall = 'tail',
-  }: RetrieveCall,
-  { model }: RetrieverInfo,
-): string {
-  const passing = `${JSON.stringify([...new Set(views)].sort())} ${filter === undefined ? '' : filterKey(filter)}`;
+function queryKey(query: RetrieveQuery, call: RetrieveCall, { model }: RetrieverInfo): string {
+  const { mode = '', bm25, bm25Order = 'row', hybrid, rerank, template, documents = true } = call;
   const lists = hybrid === undefined ? '' : hybridKey(hybrid);
-  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${passing}`;
-  const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)} ${documents}`;
-  const { input: whole, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
+  const firstStage = `${mode} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${scopeKey(call)}`;
+  const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, call.k)} ${documents}`;
+  const { input: whole, truncate = 'tail' } = isEmbedded(query) ? query : { input: query, truncate: call.truncate };
   const input = applyTemplate(whole, template ?? model?.queryTemplate);
   const context = contextOf(input);
   // Both truncate sides shorten a plain text at its end.
@@ -262,13 +260,24 @@ function queryKey(
   return `${ranking} ${truncate} ${first} ${lengths} ${context.join('')}${input.query}`;
 }
 
-/** The depth with which k hits are found: only among equal depths the hits for a smaller k are the first of those for a larger one. */
+function scopeKey({ filter, views = [] }: RowScope): string {
+  return `${JSON.stringify([...new Set(views)].sort())} ${filter === undefined ? '' : filterKey(filter)}`;
+}
+
+/** Has the depth with which k hits are found: only with equal depths, the hits for a smaller k are the first hits for a larger k. */
 function rerankKey({ depth, model, allowFailure = false }: RerankSettings, k: number): string {
   return [Math.max(depth, k), allowFailure, model === undefined ? '' : JSON.stringify(model)].join();
 }
 
-/** Tells absent weights and an absent tie breaker from neutral ones, which an index without title and text apart refuses. */
+/** An absent weight or tie breaker has another key than a neutral one: an index of one field accepts only the absent one. */
 function parametersKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
   const fields = weights === undefined ? [] : LEXICAL_FIELDS.map((field) => weights[field] ?? '');
   return [k1, b, k1Factor, tieBreaker ?? '', ...fields].join();
+}
+
+/** Equal keys have equal results, given the retriever's index and analyser. */
+function treeKey(call: TreeCall): string {
+  const { key, parameters, from, size, count, minScore, order, after, scored } = call;
+  const { k1, b, k1Factor } = parameters;
+  return JSON.stringify([k1, b, k1Factor, scopeKey(call), from, size, count, minScore, order, after, scored, key]);
 }

@@ -1,13 +1,63 @@
 import { statSync } from 'node:fs';
+import { type Static, Type } from 'typebox';
+import { orNull } from '../../base/or-null.ts';
 import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
-import { shardLexical } from '../../index/manifest/shard-lexical.ts';
-import type { IndexDescription, ShardDescription } from '../retriever-info.ts';
+import { shardLexical } from '../../index/manifest/shard-manifest.ts';
 import { type IndexDirectory, type OpenedShard, within } from './index-directory.ts';
+
+const Bytes = Type.Integer({ description: '0 if the shard has none.' });
+
+/** How an index was made, by its manifests, and how large the parts of its shards are. */
+export const IndexDescription = Type.Object({
+  corpus: Type.Object({
+    files: Type.Array(Type.Object({ name: Type.String(), bytes: Type.Integer(), passages: Type.Integer() }), {
+      description: 'The first 20 files of the corpus.',
+    }),
+    fileCount: Type.Integer({ description: 'All files of the corpus.' }),
+    passages: Type.Integer({ description: 'Passages of all files.' }),
+    skippedLines: Type.Integer({ description: 'Bad lines that the build skipped.' }),
+    duplicateIds: Type.Integer({ description: 'Passages with the id of an earlier one.' }),
+    truncatedPassages: Type.Integer({ description: 'Passages that were truncated to the token limit.' }),
+    passageTemplate: Type.String({ description: 'Template of the embedded text.' }),
+  }),
+  encoder: orNull(
+    Type.Object({
+      pooling: orNull(Type.String(), 'Null if an endpoint embeds.'),
+      normalize: Type.Boolean(),
+      precision: orNull(Type.String(), 'Null if it is not known.'),
+    }),
+    'Null for an index without vectors.',
+  ),
+  lastUpdate: orNull(
+    Type.String(),
+    'The last change after the build: update, append or remove; null if there was none.',
+  ),
+  writer: Type.String({ description: 'Name and version of the program that wrote the manifest.' }),
+  shards: Type.Array(
+    Type.Object({
+      firstRow: Type.Integer(),
+      rows: Type.Integer({ description: 'Deleted rows included.' }),
+      deletedRows: Type.Integer(),
+      dtype: orNull(Type.String(), 'Number format of the vectors: float32 or float16; null without vectors.'),
+      adopted: Type.Boolean({ description: 'Whether the vectors are in a file of another program.' }),
+      prefilter: orNull(Type.String(), 'Why the shard has a prefilter, or none; null if that was never measured.'),
+      bytes: Type.Object({
+        vectors: Bytes,
+        codes: Bytes,
+        prefilter: Bytes,
+        words: Bytes,
+        columns: Bytes,
+        passages: Bytes,
+      }),
+    }),
+    { description: 'In row order.' },
+  ),
+});
+export type IndexDescription = Static<typeof IndexDescription>;
 
 /** Files of the corpus that a description names; a corpus may have ten thousand. */
 const NAMED_FILES = 20;
 
-/** What the manifests of an index say about how it was made, and how large the parts of its shards are. */
 export function describeIndex({ manifest, shards, liveRows }: IndexDirectory): IndexDescription {
   const { corpus, lastUpdate, writer, model } = manifest;
   return {
@@ -30,15 +80,15 @@ export function describeIndex({ manifest, shards, liveRows }: IndexDirectory): I
     shards: shards.map((shard) => {
       const { firstRow, manifest: own } = shard;
       const live = liveRows?.countIn(firstRow, firstRow + own.rows) ?? own.rows;
-      return { firstRow, rows: own.rows, deletedRows: own.rows - live, ...partsOf(shard, manifest) };
+      return { firstRow, rows: own.rows, deletedRows: own.rows - live, ...describeFiles(shard, manifest) };
     }),
   };
 }
 
-function partsOf(
+function describeFiles(
   { folder, manifest: own }: OpenedShard,
   index: IndexManifest,
-): Pick<ShardDescription, 'dtype' | 'adopted' | 'prefilter' | 'bytes'> {
+): Pick<IndexDescription['shards'][number], 'dtype' | 'adopted' | 'prefilter' | 'bytes'> {
   const sizes = new Map(own.files.map(({ path, bytes }) => [path, bytes]));
   const sizeOf = (paths: readonly (string | null | undefined)[]): number =>
     paths.reduce((sum, path) => sum + (sizes.get(path ?? '') ?? 0), 0);

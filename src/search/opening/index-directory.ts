@@ -1,18 +1,23 @@
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { TrawlError } from '../../base/errors.ts';
+import { memoryLimit } from '../../base/system/memory.ts';
+import {
+  type ReadOptions,
+  readIntoPageCache,
+  type SizedFile,
+  sizedFiles,
+  totalBytes,
+} from '../../base/system/page-cache.ts';
 import type { ColumnSource } from '../../engine/columns/row-filters.ts';
 import type { LexicalSource } from '../../engine/lexical/lexical-index.ts';
 import type { LexicalField } from '../../engine/lexical/lexical-settings.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
-import type { IndexSource } from '../../engine/vectors/index-source.ts';
-import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
+import type { IndexSource } from '../../engine/vectors/vector-index.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest, vectorSpace } from '../../index/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../../index/manifest/read-manifest.ts';
-import { shardLexical } from '../../index/manifest/shard-lexical.ts';
-import type { ShardManifest } from '../../index/manifest/shard-manifest.ts';
-import { vectorSpace } from '../../index/manifest/vector-space.ts';
+import { SHARD_MANIFEST_FILE, type ShardManifest, shardLexical } from '../../index/manifest/shard-manifest.ts';
 import type { PassageShard } from '../../index/passages/passage-protocol.ts';
-import { openUnchanged } from './open-unchanged.ts';
 import { checkBelongs, checkFile, checkPassages, checkVectors } from './shard-checks.ts';
 
 export interface OpenedShard {
@@ -39,7 +44,7 @@ export interface IndexDirectory {
   readonly passages: readonly PassageShard[];
 }
 
-export interface IndexDirectoryOptions {
+interface IndexDirectoryOptions {
   /** Whether the inverted indexes must exist and have the right sizes. False for making them again. Default: true. */
   readonly checkLexical?: boolean;
 }
@@ -80,8 +85,8 @@ function openFolder(folder: string, { checkLexical = true }: IndexDirectoryOptio
         firstRow: shard.firstRow,
         rows: shard.manifest.rows,
         segments: shard.manifest.vectors.map((segment) => ({ ...segment, path: within(shard.folder, segment.path) })),
-        ...(shard.manifest.codes === null ? {} : { codes: within(shard.folder, shard.manifest.codes.path) }),
-        ...(prefilterPath(shard) === null ? {} : { prefilter: prefilterPath(shard)! }),
+        codes: codesPath(shard),
+        prefilter: prefilterPath(shard) ?? undefined,
       })),
       liveRows,
     },
@@ -100,11 +105,8 @@ function columnSources(manifest: IndexManifest, shards: readonly OpenedShard[]):
   return (manifest.columns ?? []).map(({ name, type }) => ({
     name,
     type,
-    paths: shards.map((shard) =>
-      within(
-        shard.folder,
-        shard.manifest.columns!.find((column) => column.name === name && column.type === type)!.path,
-      ),
+    paths: shards.map(({ folder, manifest: { columns } }) =>
+      within(folder, columns!.find((column) => column.name === name && column.type === type)!.path),
     ),
   }));
 }
@@ -115,12 +117,14 @@ function lexicalSources(
 ): Map<LexicalField, LexicalSource> {
   const sources = new Map<LexicalField, LexicalSource>();
   const { bm25 } = manifest;
-  for (const field of bm25?.made.fields ?? []) {
-    const deleted = bm25!.deleted?.find((file) => file.field === field);
+  if (bm25 === undefined) return sources;
+  const { fields, analyser, stemmer } = bm25.made;
+  for (const field of fields) {
+    const deleted = bm25.deleted?.find((file) => file.field === field);
     if (check && deleted !== undefined) checkFile(within(folder, deleted.path), deleted.bytes);
     sources.set(field, {
-      analyser: bm25!.made.analyser,
-      stemmer: bm25!.made.stemmer,
+      analyser,
+      stemmer,
       shards: shards.map((shard) => ({
         path: within(
           shard.folder,
@@ -129,7 +133,7 @@ function lexicalSources(
         firstRow: shard.firstRow,
         rows: shard.manifest.rows,
       })),
-      deleted: deleted === undefined ? undefined : within(folder, deleted.path),
+      deleted: deleted && within(folder, deleted.path),
       liveRows,
     });
   }
@@ -164,10 +168,21 @@ export function openShard(
   return { folder: shardFolder, firstRow: entry.firstRow, manifest: shard };
 }
 
+/** Absolute path of the shard's codes; undefined if it has none. */
+function codesPath({ folder, manifest: { codes } }: OpenedShard): string | undefined {
+  return codes === null ? undefined : within(folder, codes.path);
+}
+
 /** Absolute path of the shard's prefilter; null if it has no prefilter or no codes. */
-export function prefilterPath({ folder, manifest }: OpenedShard): string | null {
-  const path = manifest.codes === null ? null : (manifest.prefilter?.path ?? null);
-  return path === null ? null : within(folder, path);
+export function prefilterPath({ folder, manifest: { codes, prefilter } }: OpenedShard): string | null {
+  return codes === null || prefilter?.path == null ? null : within(folder, prefilter.path);
+}
+
+/** Bytes of a shard that every search reads in full and that should stay in memory: its prefilter, else its codes, else its vectors. */
+export function residentBytes(shard: OpenedShard): number {
+  const path = prefilterPath(shard) ?? codesPath(shard);
+  if (path === undefined) return shard.manifest.vectors.reduce((sum, { bytes }) => sum + bytes, 0);
+  return statSync(path).size;
 }
 
 /** Absolute path of a file that a manifest names. The paths of adopted files may be absolute already. */
@@ -187,8 +202,65 @@ export function readLiveRows(folder: string, manifest: IndexManifest): RowBitmap
       `${path}: has ${deleted.length} bytes, but a bitmap of ${manifest.rows} rows has ${Math.ceil(manifest.rows / 8)}. Copy it again.`,
     );
   }
-  return new RowBitmap(
-    manifest.rows,
-    Uint8Array.from(deleted, (byte) => ~byte & 0xff),
+  const live = Uint8Array.from(deleted, (byte) => ~byte & 0xff);
+  return new RowBitmap(manifest.rows, live);
+}
+
+/** Number of times that an index may change while it is opened. */
+const MAX_CHANGES = 10;
+
+/**
+ * Opens an index that another process may change: `trawl optimize` replaces the manifests one after another and then removes the
+ * files that they no longer name, so what was read first may not fit what was read last. If `open` throws or its promise is rejected,
+ * it is called again as long as the manifests change.
+ *
+ * @throws the last error of `open`.
+ */
+export function openUnchanged<T>(folder: string, open: () => T): T {
+  let seen: string | undefined;
+  let changes = 0;
+  const attempt = (): T => {
+    try {
+      const opened = open();
+      return opened instanceof Promise ? (opened.catch(openAgain) as T) : opened;
+    } catch (error) {
+      return openAgain(error);
+    }
+  };
+  const openAgain = (error: unknown): T => {
+    if (changes++ === MAX_CHANGES || !(error instanceof TrawlError) || !error.code.startsWith('INDEX_')) throw error;
+    const found = manifestTexts(folder);
+    if (found === undefined || found === seen) throw error;
+    seen = found;
+    return attempt();
+  };
+  return attempt();
+}
+
+/** The manifests of an index and its shards; undefined if one of them cannot be read. */
+function manifestTexts(folder: string): string | undefined {
+  try {
+    const shards = readIndexManifest(folder).shards.map(({ path }) => join(resolve(folder, path), SHARD_MANIFEST_FILE));
+    return [join(folder, INDEX_MANIFEST_FILE), ...shards].map((path) => readFileSync(path, 'utf8')).join('\n');
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads prefilters and codes once, so that they are in the page cache before the first query. If they are larger than half of
+ * the memory that this process may use, reads only the resident bytes: prefilters, and the codes of shards without a prefilter.
+ */
+export async function readAhead(directory: IndexDirectory, options: ReadOptions = {}): Promise<void> {
+  await readIntoPageCache(await filesToRead(directory, memoryLimit() / 2), options);
+}
+
+/** Codes of shards with a prefilter come first: the files read last stay in the page cache longest. */
+async function filesToRead({ shards }: IndexDirectory, budget: number): Promise<SizedFile[]> {
+  const prefilteredCodes = await sizedFiles(
+    shards.flatMap((shard) => (prefilterPath(shard) === null ? [] : (codesPath(shard) ?? []))),
   );
+  const resident = await sizedFiles(shards.flatMap((shard) => prefilterPath(shard) ?? codesPath(shard) ?? []));
+  const all = [...prefilteredCodes, ...resident];
+  return totalBytes(all) <= budget ? all : resident;
 }

@@ -2,19 +2,21 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { untilAborted } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
-import { embedProbes, storedProbes } from '../../encoder/endpoint/embed-probes.ts';
-import type { EndpointOptions } from '../../encoder/endpoint/endpoint-options.ts';
+import { defined } from '../../base/objects.ts';
 import { changedEndpoint } from '../../encoder/endpoint/endpoint-watch.ts';
+import { embedProbes, storedProbes } from '../../encoder/endpoint/probes.ts';
 import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type Precision } from '../../encoder/identity/model-identity.ts';
 import type { ModelOverrides } from '../../encoder/model/model-overrides.ts';
-import { openEncoder } from '../../encoder/open-encoder.ts';
+import { type OpenEncoderOptions, openEncoder } from '../../encoder/open-encoder.ts';
 import type { EncoderPools } from '../../encoder/pool/encoder-pools.ts';
 import type { TextEncoder } from '../../encoder/text-encoder.ts';
-import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
-import { requireVectors } from '../../index/manifest/vector-space.ts';
-import { checkSameModel } from './compare-model.ts';
+import { type IndexManifest, requireVectors } from '../../index/manifest/index-manifest.ts';
 
-export interface IndexEncoderOptions {
+export interface IndexEncoderOptions
+  extends Pick<
+    OpenEncoderOptions,
+    'device' | 'shareWeights' | 'trialAtStart' | 'endpoint' | 'answersSince' | 'signal'
+  > {
   /**
    * Folder or name of the model, or the URL of an endpoint. Default: the manifest's model location if it exists, else the manifest's
    * model name.
@@ -22,22 +24,10 @@ export interface IndexEncoderOptions {
   readonly model?: string;
   /** Default: the manifest's, or the other float precision if the model folder lacks a graph in that precision. */
   readonly precision?: Precision;
-  /** `cpu` (default) or CUDA devices (src/encoder/inference/device.ts). */
-  readonly device?: string;
-  /** See `RunOptions` of the encoder. */
-  readonly shareWeights?: boolean;
-  /** See `RunOptions` of the encoder. */
-  readonly trialAtStart?: boolean;
   /** Encoder threads, on GPUs of each device. Default: as `RunOptions.workers`. */
   readonly encoderThreads?: number;
   /** Pools that share encoder threads and weights between indexes of the same model. Default: a separate pool. */
   readonly encoderPools?: EncoderPools;
-  /** For a URL as `model`. */
-  readonly endpoint?: EndpointOptions;
-  /** For a URL as `model`: see `OpenEndpointOptions`. */
-  readonly answersSince?: number;
-  /** Aborting ends the opening of an endpoint with CANCELLED. */
-  readonly signal?: AbortSignal;
   /**
    * For a URL as `model` and an index of a model folder, which has no probes: embeds passages of the index again and compares them with
    * their vectors. Resolves to the largest relative distance and whether all are near enough. Without it such an index is refused.
@@ -56,38 +46,32 @@ export type CheckStored = (
  * Opens the encoder of an index. Prefixes, pooling and token limits come from the manifest, and the encoder must have the weights
  * that the index was built with; an endpoint must give the recorded vectors.
  *
- * @param folders the index's path as given and, if that is a symbolic link, its target.
+ * @param folderOrFolders the index's path as given and, if that is a symbolic link, its target.
  * @throws TrawlError NOT_SUPPORTED for an index without vectors, MODEL_NOT_FOUND, MODEL_INVALID, MODEL_MISMATCH, ENDPOINT_FAILED,
  * DEVICE_UNAVAILABLE or CANCELLED; nothing stays open then.
  */
 export async function openIndexEncoder(
-  folders: string | readonly string[],
+  folderOrFolders: string | readonly string[],
   manifest: IndexManifest,
   options: IndexEncoderOptions,
 ): Promise<TextEncoder> {
-  const { model } = requireVectors([folders].flat()[0]!, manifest);
-  const encoder = await openEncoder(options.model ?? recordedModel([folders].flat(), { ...manifest, model }), {
+  const folders = [folderOrFolders].flat();
+  const { model } = requireVectors(folders[0]!, manifest);
+  const encoder = await openEncoder(options.model ?? recordedModel(folders, { ...manifest, model }), {
+    ...options,
     workers: options.encoderThreads,
-    device: options.device,
-    shareWeights: options.shareWeights,
-    trialAtStart: options.trialAtStart,
-    precision: options.precision,
     preferredPrecisions: precisionsFor(model, options.device),
     overrides: recordedOverrides(model),
     pools: options.encoderPools,
-    endpoint: options.endpoint,
     recorded: model,
-    answersSince: options.answersSince,
-    signal: options.signal,
-    onWarning: options.onWarning,
   });
   try {
     const precisionAsked = options.precision !== undefined;
     const remark =
       model.endpoint === undefined && encoder.identity.endpoint === undefined
         ? checkSameModel(model, encoder.identity, { precisionAsked })
-        : await untilAborted(checkVectors([folders].flat()[0]!, model, encoder, options), options.signal);
-    if (remark !== null) options.onWarning?.(remark);
+        : await untilAborted(checkVectors(folders[0]!, model, encoder, options), options.signal);
+    if (remark !== undefined) options.onWarning?.(remark);
     return encoder;
   } catch (error) {
     await encoder.close();
@@ -98,7 +82,7 @@ export async function openIndexEncoder(
 /**
  * Compares vectors where a checksum cannot tell: vectors of the probes that the index records, else of its passages.
  *
- * @returns what is to be reported, or null.
+ * @returns a warning; undefined if nothing differs.
  * @throws TrawlError MODEL_MISMATCH, NOT_SUPPORTED.
  */
 async function checkVectors(
@@ -106,7 +90,7 @@ async function checkVectors(
   model: ModelIdentity,
   encoder: TextEncoder,
   { checkStored, endpoint }: IndexEncoderOptions,
-): Promise<string | null> {
+): Promise<string | undefined> {
   const error =
     model.endpoint === undefined
       ? await differingPassages(folder, model, encoder, checkStored)
@@ -116,9 +100,8 @@ async function checkVectors(
           encoder.identity.endpoint === undefined ? storedProbes(model) : model.endpoint.probes,
           encoder.identity.endpoint?.probes ?? (await embedProbes(encoder, model.endpoint.probes)),
         );
-  if (error === undefined) return null;
-  if (endpoint?.onChange !== 'report') throw error;
-  return error.message;
+  if (error !== undefined && endpoint?.onChange !== 'report') throw error;
+  return error?.message;
 }
 
 async function differingPassages(
@@ -167,31 +150,88 @@ export function recordedModel(
   return paths.find((path) => existsSync(path)) ?? model.name;
 }
 
-/** The model settings recorded in the manifest, which override the settings of the model folder. */
+/**
+ * The model settings recorded in the manifest, which override the settings of the model folder. A model folder in place of the recorded
+ * endpoint keeps its own pooling and limits, and its prompts if the endpoint added prompts.
+ */
 export function recordedOverrides(model: ModelIdentity): ModelOverrides {
-  const { endpoint } = model;
-  const template = { queryTemplate: model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE };
-  if (endpoint !== undefined) {
-    // A model folder instead of the endpoint keeps its own pooling and limits, and its prompts if the endpoint added them.
-    // Trawl cut the endpoint's vectors to the dimension without a layer norm before.
-    const appliesPrompts = Object.keys({ ...endpoint.requests.query, ...endpoint.requests.passage }).length > 0;
-    return {
-      ...template,
-      normalize: model.normalize,
-      ...(appliesPrompts ? {} : { queryPrefix: model.prefixes.query, passagePrefix: model.prefixes.passage }),
-      ...(model.fullDimension === undefined ? {} : { dimension: model.dimension, beforeTruncation: null }),
-    };
+  const { endpoint, prefixes, maxTokens, fullDimension } = model;
+  const requests = { ...endpoint?.requests.query, ...endpoint?.requests.passage };
+  return defined<ModelOverrides>({
+    queryTemplate: model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE,
+    normalize: model.normalize,
+    ...(Object.keys(requests).length === 0 && { queryPrefix: prefixes.query, passagePrefix: prefixes.passage }),
+    ...(endpoint === undefined && {
+      pooling: model.pooling,
+      maxQueryTokens: maxTokens.query ?? undefined,
+      maxPassageTokens: maxTokens.passage ?? undefined,
+    }),
+    ...(fullDimension !== undefined && {
+      dimension: model.dimension,
+      beforeTruncation: model.beforeTruncation ?? null,
+    }),
+  });
+}
+
+/**
+ * Refuses an encoder whose vectors would differ from the vectors of the index. The same weights and tokenizer in another precision give
+ * nearly equal vectors: float32 and float16 may replace each other, int8 and bfloat16 only if the user chose the precision
+ * (`precisionAsked`), and so the two graphs in int8, one for onnxruntime and one for the engine. Returns a warning if only the precision or
+ * the graph in int8 differs, and undefined if nothing differs.
+ *
+ * @throws TrawlError MODEL_MISMATCH with both models and the fields that differ.
+ * @internal
+ */
+export function checkSameModel(
+  index: ModelIdentity,
+  encoder: ModelIdentity,
+  { precisionAsked = false }: { precisionAsked?: boolean } = {},
+): string | undefined {
+  const differences = differingFields(index, encoder);
+  if (differences.length === 0) return undefined;
+  const isSameSource = index.sourceSha256 !== undefined && index.sourceSha256 === encoder.sourceSha256;
+  const onlyPrecision = differences.every(({ field }) => field === 'sha256' || field === 'precision');
+  let wayOut = 'Pass the model of the index with --model, or build the index again with this model.';
+  if (isSameSource && onlyPrecision && index.precision === encoder.precision) {
+    const isInt8 = index.precision === 'int8';
+    if (isInt8 && precisionAsked) {
+      return 'The index was embedded in int8 by another graph of the same weights than the one that embeds queries: scores differ slightly.';
+    }
+    wayOut = `Both have the same weights in ${index.precision}, but not the same graph of them: ${isInt8 ? 'onnxruntime runs one and the engine the other, or ' : ''}they were added by different versions of Trawl. Pass the model of the index with --model, or build the index again${isInt8 ? ', or accept the difference with --precision int8' : ''}.`;
+  } else if (isSameSource && onlyPrecision) {
+    const isFloat = [index.precision, encoder.precision].every((one) => one === 'float32' || one === 'float16');
+    if (isFloat || precisionAsked) {
+      return `The index was embedded in ${index.precision}, but queries are embedded in ${encoder.precision}: scores differ slightly. docs/models.md (recall by precision) has the measured agreement.`;
+    }
+    wayOut = `Both have the same weights: use --precision ${index.precision}, or accept the difference with --precision ${encoder.precision}.`;
   }
-  return {
-    ...template,
-    queryPrefix: model.prefixes.query,
-    passagePrefix: model.prefixes.passage,
+  throw new TrawlError(
+    'MODEL_MISMATCH',
+    `The index was built with ${index.name}, but the query encoder is ${encoder.name}. They differ in ` +
+      `${differences.map(({ field, index: a, encoder: b }) => `${field} (index ${a}, encoder ${b})`).join(', ')}. ${wayOut}`,
+    { details: { index: index.name, encoder: encoder.name, fields: differences.map(({ field }) => field) } },
+  );
+}
+
+function differingFields(a: ModelIdentity, b: ModelIdentity) {
+  const facts = (model: ModelIdentity): Record<string, unknown> => ({
+    sha256: model.sha256.slice(0, 12),
+    architecture: model.architecture,
+    dimension: model.dimension,
+    'full dimension': model.fullDimension ?? null,
+    'step before truncation': model.beforeTruncation ?? null,
     pooling: model.pooling,
     normalize: model.normalize,
-    maxQueryTokens: model.maxTokens.query ?? undefined,
-    maxPassageTokens: model.maxTokens.passage ?? undefined,
-    ...(model.fullDimension === undefined
-      ? {}
-      : { dimension: model.dimension, beforeTruncation: model.beforeTruncation ?? null }),
-  };
+    precision: model.precision,
+    'query prefix': model.prefixes.query,
+    'passage prefix': model.prefixes.passage,
+    'query template': model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE,
+    'query tokens': model.maxTokens.query,
+    'passage tokens': model.maxTokens.passage,
+  });
+  const left = facts(a);
+  const right = facts(b);
+  return Object.keys(left)
+    .filter((field) => left[field] !== right[field])
+    .map((field) => ({ field, index: JSON.stringify(left[field]), encoder: JSON.stringify(right[field]) }));
 }

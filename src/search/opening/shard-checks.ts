@@ -1,49 +1,53 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { TrawlError } from '../../base/errors.ts';
 import { isSameModel } from '../../encoder/identity/same-model.ts';
-import { decodeFlatHeader, FAISS_HEADER_BYTES, faissMetric } from '../../engine/vectors/faiss-format.ts';
-import { decodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../../engine/vectors/faiss-fp16-format.ts';
+import {
+  decodeFlatHeader,
+  decodeFp16Header,
+  FAISS_FP16_HEADER_BYTES,
+  FAISS_HEADER_BYTES,
+  faissMetric,
+} from '../../engine/vectors/faiss-format.ts';
 import { sampleChecksum } from '../../engine/vectors/sample-checksum.ts';
-import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
-import { shardLexical } from '../../index/manifest/shard-lexical.ts';
-import type { ShardManifest } from '../../index/manifest/shard-manifest.ts';
-import { vectorSpace } from '../../index/manifest/vector-space.ts';
+import { type IndexManifest, vectorSpace } from '../../index/manifest/index-manifest.ts';
+import { type ShardManifest, shardLexical } from '../../index/manifest/shard-manifest.ts';
 import { PassageFile } from '../../index/passages/passage-file.ts';
 
 type Segment = ShardManifest['vectors'][number];
 
+/** @throws TrawlError INDEX_FILE_FOREIGN if the shard's manifest does not fit the index's. */
 export function checkBelongs(
   folder: string,
   shard: ShardManifest,
   entry: IndexManifest['shards'][number],
   index: IndexManifest,
 ): void {
-  const differences = [
-    shard.generation === entry.generation
-      ? ''
-      : `its generation is ${shard.generation}, the index expects ${entry.generation}`,
-    shard.rows === entry.rows ? '' : `it has ${shard.rows} rows, the index expects ${entry.rows}`,
-    shard.dimension === index.dimension
-      ? ''
-      : `its dimension is ${shard.dimension}, that of the index is ${index.dimension}`,
-    shard.metric === index.metric ? '' : `its metric is ${shard.metric}, that of the index is ${index.metric}`,
-    isSameModel(shard.model, index.model)
-      ? ''
-      : `its model (${shard.model?.name ?? 'none'}) differs from that of the index (${index.model?.name ?? 'none'})`,
-    // While inverted indexes are being built, the index manifest does not name them yet.
-    index.bm25 === undefined || shardLexical(shard, index) !== undefined
-      ? ''
-      : 'the settings of its inverted indexes differ from those of the index',
-    ...(index.columns ?? [])
-      .filter(({ name, type }) => !shard.columns?.some((column) => column.name === name && column.type === type))
-      .map(({ name, type }) => `it does not have the column ${name} (${type})`),
-  ].filter((difference) => difference !== '');
-  if (differences.length > 0) {
-    throw new TrawlError(
-      'INDEX_FILE_FOREIGN',
-      `${folder}: the shard belongs to another index: ${differences.join('; ')}. Copy the right shard or build the index again.`,
-    );
+  const differences: string[] = [];
+  for (const [name, own, expected] of [
+    ['generation', shard.generation, entry.generation],
+    ['number of rows', shard.rows, entry.rows],
+    ['dimension', shard.dimension, index.dimension],
+    ['metric', shard.metric, index.metric],
+  ] as const) {
+    if (own !== expected) differences.push(`its ${name} is ${own}, but the index has ${expected}`);
   }
+  if (!isSameModel(shard.model, index.model)) {
+    const [own, expected] = [shard.model?.name ?? 'none', index.model?.name ?? 'none'];
+    differences.push(`its model (${own}) differs from the model of the index (${expected})`);
+  }
+  // While inverted indexes are being built, the index manifest does not name them yet.
+  if (index.bm25 !== undefined && shardLexical(shard, index) === undefined) {
+    differences.push('its inverted indexes have other settings than the index');
+  }
+  for (const { name, type } of index.columns ?? []) {
+    if (shard.columns?.some((column) => column.name === name && column.type === type) === true) continue;
+    differences.push(`it does not have the column ${name} (${type})`);
+  }
+  if (differences.length === 0) return;
+  throw new TrawlError(
+    'INDEX_FILE_FOREIGN',
+    `${folder}: the shard belongs to another index: ${differences.join('; ')}. Copy the right shard or build the index again.`,
+  );
 }
 
 export function checkFile(path: string, bytes: number): void {
@@ -93,6 +97,12 @@ export function checkVectors(folder: string, shard: ShardManifest, segments: rea
       'INDEX_MANIFEST_INVALID',
       `${folder}: the vector segments have ${bytes} bytes, but ${shard.rows} rows of ${shard.dimension} need ` +
         `${shard.rows * shard.dimension * valueBytes}. Copy the manifest again or build the index again.`,
+    );
+  }
+  if (segments.some(({ dtype }) => dtype !== first!.dtype)) {
+    throw new TrawlError(
+      'INDEX_MANIFEST_INVALID',
+      `${folder}: the vector segments have different types. Copy the manifest again or build the index again.`,
     );
   }
   for (const segment of segments) {

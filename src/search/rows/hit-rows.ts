@@ -1,23 +1,46 @@
 import { placesPerQuery } from '../../engine/vectors/vector-index.ts';
 import type { PassageStore } from '../../index/passages/passage-store.ts';
+import type { Hit } from '../calls/query-outcome.ts';
+import type { Stopwatch } from '../timings.ts';
 
-/** The documents of rows, as `PassageStore` reads them. */
+/** Reads the documents of rows. */
 export type Documents = Pick<PassageStore, 'getMany'>;
 
 /** Reads nothing, for calls without documents: every document is empty. */
-export const NO_DOCUMENTS: Documents = {
-  getMany: async (rows) => new Array<string>(rows.length).fill(''),
-};
+export const NO_DOCUMENTS: Documents = { getMany: async (rows) => new Array<string>(rows.length).fill('') };
 
-/** The rows of all hits, query after query. */
-export function hitRows(found: { readonly counts: Uint32Array; readonly rows: Float64Array }): Float64Array {
-  const { counts, rows } = found;
-  const places = placesPerQuery(found);
-  const hits = new Float64Array(counts.reduce((sum, count) => sum + count, 0));
+/** The rows that a search found for each query, laid out as in `SearchResult`. */
+export interface FoundRows {
+  readonly counts: Uint32Array;
+  readonly rows: Float64Array;
+  readonly scores: Float64Array | Float32Array;
+}
+
+/** The rows of query `q` and their scores, best first. */
+export function foundFor({ counts, rows, scores }: FoundRows, q: number) {
+  const start = q * placesPerQuery({ counts, rows });
+  const end = start + counts[q]!;
+  return { rows: rows.subarray(start, end), scores: scores.subarray(start, end) };
+}
+
+/** The hits of each query, with their documents. */
+export async function readHits(
+  found: FoundRows,
+  passages: Documents,
+  signal: AbortSignal | undefined,
+  watch: Stopwatch,
+): Promise<Hit[][]> {
+  const lists = Array.from(found.counts, (_, q) => foundFor(found, q));
+  const all = new Float64Array(lists.reduce((sum, { rows }) => sum + rows.length, 0));
   let at = 0;
-  for (const [q, count] of counts.entries()) {
-    hits.set(rows.subarray(q * places, q * places + count), at);
-    at += count;
+  for (const { rows } of lists) {
+    all.set(rows, at);
+    at += rows.length;
   }
-  return hits;
+  const documents = await watch.time('fetch', () => passages.getMany(all, signal));
+  let next = 0;
+  return lists.map(({ rows, scores }) =>
+    // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
+    Array.from(rows, (row, i) => ({ row, score: Math.fround(scores[i]!) + 0, document: documents[next++]! })),
+  );
 }

@@ -3,7 +3,7 @@ import type { FilterCache, KeyedRows } from '../../engine/columns/filter-cache.t
 import { bindFilter } from '../../engine/filter/bind-filter.ts';
 import type { Column } from '../../engine/filter/column.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
-import { unknownView } from '../../index/views/unknown-view.ts';
+import { unknownView } from '../../index/views/view-definition.ts';
 import type { RowScope } from '../calls/retrieve-call.ts';
 
 interface RowScopeParts {
@@ -32,7 +32,6 @@ export class RowScopes {
     this.#parts = parts;
   }
 
-  /** Rows that are not deleted; undefined if no row is deleted. */
   get live(): RowBitmap | undefined {
     return this.#parts.liveRows;
   }
@@ -63,15 +62,12 @@ export class RowScopes {
     if (others.length === 0) return { key: first!, rows: this.#view(first!) };
     const key = [first, ...others].join();
     const known = this.#intersections.get(key);
-    const rows = known ?? others.reduce((all, name) => all.intersection(this.#view(name)), this.#view(first!));
-    if (known === undefined) this.#keep(key, rows);
-    return { key, rows };
-  }
-
-  #keep(key: string, rows: RowBitmap): void {
+    if (known !== undefined) return { key, rows: known };
+    const rows = others.reduce((all, name) => all.intersection(this.#view(name)), this.#view(first!));
     this.#intersections.set(key, rows);
     const [oldest] = this.#intersections.keys();
     if (this.#intersections.size > KEPT_INTERSECTIONS) this.#intersections.delete(oldest!);
+    return { key, rows };
   }
 
   #view(name: string): RowBitmap {

@@ -3,8 +3,7 @@ import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents, Queries, Score, Topk, Truncated } from './parts/common-fields.ts';
-import { resultLists } from './parts/result-lists.ts';
-import { searchPlan } from './parts/search-plan.ts';
+import { resultLists, scoreHit, searchPlan } from './parts/search-plan.ts';
 import { searchR1 } from './search-r1.ts';
 
 /** agent-lightning: Search-R1's batch with scores by default; without scores documents stay wrapped. */
@@ -49,16 +48,15 @@ export const agentLightning = defineDialect({
   client: searchR1.client,
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
-    return searchPlan(search, ({ outcomes }) =>
-      resultLists(
-        outcomes,
-        (hit) => `{"document":${documentJson(hit)}${return_scores ? `,"score":${JSON.stringify(hit.score)}` : ''}}`,
-      ),
-    );
+    const hitText = (hit: Hit): string => {
+      const score = return_scores ? `,"score":${scoreHit(hit)}` : '';
+      return `{"document":${documentJson(hit.document)}${score}}`;
+    };
+    return searchPlan(search, ({ outcomes }) => resultLists(outcomes, hitText));
   },
 });
 
-function documentJson({ document }: Hit): string {
+function documentJson(document: string): string {
   const { idJson, title = '', text, contents } = documentFields(document);
   const id = idJson === undefined ? '' : `"id":${idJson},`;
   return `{${id}${JSON.stringify({ title, text, contents }).slice(1)}`;

@@ -1,11 +1,14 @@
 import { Type } from 'typebox';
 import { withContents, withUrl } from '../../index/passages/contents.ts';
-import { documentFields } from '../../index/passages/document-fields.ts';
+import { type DocumentFields, documentFields, withoutQuotes } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
+import type { FoundPassage } from '../../search/retriever.ts';
+import { findPassages, type Lookup, titleKeys, urlKeys } from '../documents/document-lookup.ts';
+import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
+import { openingOf } from '../documents/whole-document.ts';
 import { defineDialect } from './dialect.ts';
-import { Queries, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
-import { resultLists } from './parts/result-lists.ts';
-import { searchPlan } from './parts/search-plan.ts';
+import { Contents, Queries, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
+import { pieces, resultLists, searchPlan, separated } from './parts/search-plan.ts';
 import { searchR1 } from './search-r1.ts';
 
 /**
@@ -25,14 +28,71 @@ export const asearcher = defineDialect({
   client: searchR1.client,
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
-    return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredPage : page));
+    const hitText = ({ document, score }: Hit): string => {
+      const page = withUrl(withContents(document), () => documentFields(document).title ?? '');
+      return return_scores ? `{"document":${page},"score":${JSON.stringify(score)}}` : page;
+    };
+    return searchPlan(search, ({ outcomes }) => resultLists(outcomes, hitText));
   },
 });
 
-function page({ document }: Hit): string {
-  return withUrl(withContents(document), () => documentFields(document).title ?? '');
+/**
+ * ASearcher and RLinf: whole pages by URL. A page consists of the passages with that URL, or with the title in a wiki's URL, in the
+ * order of the corpus. A text that is not a URL is looked up as a title.
+ */
+export const asearcherAccess = defineDialect({
+  name: 'asearcher-access',
+  path: '/access',
+  summary: 'Pages of the corpus by URL or title (ASearcher, RLinf)',
+  projects: [{ name: 'ASearcher and RLinf, for whole pages' }],
+  request: Type.Object({ urls: Type.Array(Type.String(), { description: 'URLs or titles.' }) }),
+  reply: Type.Object({
+    result: Type.Array(
+      Type.Union([
+        Type.Object(
+          { url: Type.Optional(Type.String()), contents: Contents },
+          { additionalProperties: true, description: 'The row of the corpus if the page is one passage.' },
+        ),
+        Type.Null({ description: 'No passage has that URL or title.' }),
+      ]),
+      { description: 'In the order of urls.' },
+    ),
+  }),
+  example: { urls: ['Brooklyn Bridge'] },
+  plan({ urls }, limits) {
+    const limit = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, urls.length))));
+    return {
+      queries: urls.length,
+      k: limit,
+      async run(retriever, signal) {
+        const lookups = urls.map((url): readonly Lookup[] => [
+          { by: 'url', keys: urlKeys(url) },
+          { by: 'title', keys: titleKeys(url) },
+        ]);
+        const { found, timings } = await findPassages(retriever, lookups, limit, signal);
+        const openings = urls.map((url, i) => openingOf(url, found[i]!));
+        const pages = separated(urls, (url, i) => pageJson(url, found[i]!));
+        return { timings, openings, pieces: pieces`{"result":[${pages}]}` };
+      },
+    };
+  },
+});
+
+function pageJson(url: string, passages: readonly FoundPassage[]): string {
+  if (passages.length === 0) return 'null';
+  if (passages.length === 1) return withContents(passages[0]!.document);
+  const ordered = orderedPassages(passages.map(({ document }) => ({ fields: documentFields(document) })));
+  const fields = ordered.map((each) => each.fields);
+  const page = { url: fields[0]!.url ?? url, title: fields[0]!.title, contents: pageContents(fields) };
+  const ids = fields.map(({ idJson }) => idJson ?? 'null').join(',');
+  return `${JSON.stringify(page).slice(0, -1)},"passages":[${ids}]}`;
 }
 
-function scoredPage(hit: Hit): string {
-  return `{"document":${page(hit)},"score":${JSON.stringify(hit.score)}}`;
+/** The joined texts under their common title; `joinPassages` writes different titles itself. */
+function pageContents(fields: readonly DocumentFields[]): string {
+  const { title, contents } = fields[0]!;
+  const text = joinPassages(fields);
+  if (title === undefined || fields.some((each) => each.title !== title)) return text;
+  const firstLine = contents.slice(0, Math.max(0, contents.indexOf('\n')));
+  return `${withoutQuotes(firstLine) === title ? firstLine : `"${title}"`}\n${text}`;
 }

@@ -3,9 +3,9 @@ import type { WholeDocument } from '../documents/whole-document.ts';
 import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
 import { documentPlan } from './parts/document-plan.ts';
-import { field, isJsonObject } from './parts/read-request.ts';
+import { hasField } from './parts/read-request.ts';
 import { idText, list, member, rowPassage } from './parts/reply-fields.ts';
-import { separated } from './parts/search-plan.ts';
+import { pieces, separated } from './parts/search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 /**
@@ -37,14 +37,10 @@ export const browseCompPlus = defineDialect({
     ),
   }),
   example: { query: 'who designed the Brooklyn Bridge' },
-  claims: (body) =>
-    skyrl.claims(body, false) &&
-    isJsonObject(body) &&
-    ['topk', 'top_k', 'k', 'return_scores'].every((name) => field(body, name) === undefined),
+  claims: (body) => skyrl.claims(body, false) && !hasField(body, 'topk', 'top_k', 'k', 'return_scores'),
   client: {
     batch: false,
-    ids: true,
-    texts: 'apart',
+    hit: ['id', 'title', 'text'],
     request: ([query]) => ({ query }),
     lists: (reply) => [
       list(reply, 'result').map((hit) => ({
@@ -55,17 +51,16 @@ export const browseCompPlus = defineDialect({
   },
   plan({ query }, limits) {
     const search = { queries: [query], k: limits.topk, kField: 'topk', limits };
-    return documentPlan(search, function* ({ found }) {
-      yield '{"result":[';
-      yield* separated(found, ({ document }) =>
+    return documentPlan(search, ({ found }) => {
+      const hits = separated(found, ({ document }) =>
         JSON.stringify({ document: titleAndText(document), docid: document.id }),
       );
-      yield ']}';
+      return pieces`{"result":[${hits}]}`;
     });
   },
 });
 
-/** The title in the front matter that BrowseComp-Plus's documents begin with, and the text after it; else those of the document. */
+/** Title and text of a document. BrowseComp-Plus's documents begin with front matter, which has the title. */
 function titleAndText({ title, text }: WholeDocument): { title: string; text: string } {
   const front = frontMatter(text);
   return front === undefined ? { title, text } : { title: front.title ?? title, text: front.rest };
@@ -87,9 +82,5 @@ export function frontMatter(text: string): { readonly title: string | undefined;
     .split('\n')
     .find((each) => each.startsWith('title:'));
   const title = line?.slice('title:'.length).trim();
-  return { title: title === undefined ? undefined : unquoted(title), rest: text.slice(end + 5) };
-}
-
-function unquoted(text: string): string {
-  return /^(["']).*\1$/s.test(text) && text.length > 1 ? text.slice(1, -1) : text;
+  return { title: title?.replace(/^(["'])(.*)\1$/s, '$2'), rest: text.slice(end + 5) };
 }

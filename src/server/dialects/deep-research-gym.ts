@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { Query } from './parts/common-fields.ts';
+import { count, Query } from './parts/common-fields.ts';
 import { documentPlan } from './parts/document-plan.ts';
 import { idText, list, member, text, textPassage } from './parts/reply-fields.ts';
-import { separated } from './parts/search-plan.ts';
+import { pieces, separated } from './parts/search-plan.ts';
 
 /**
  * DeepResearchGym's search over ClueWeb22, as its agents send it: a GET request, answered with pages as JSON in base64. A page is the
@@ -20,10 +20,7 @@ export const deepResearchGym = defineDialect({
     { name: 'verl-agent-deepresearch', setting: 'the URL of DeepResearchGym in its code: `http://HOST:8000/search`' },
     { name: 'DeepResearchGym' },
   ],
-  request: Type.Object({
-    query: Query,
-    k: Type.Integer({ minimum: 0, default: 10, description: 'Documents; 0 returns none.' }),
-  }),
+  request: Type.Object({ query: Query, k: count(10, 'Documents') }),
   reply: Type.Object({
     results: Type.Array(
       Type.String({
@@ -36,8 +33,7 @@ export const deepResearchGym = defineDialect({
   example: { query: 'who designed the Brooklyn Bridge', k: 3 },
   client: {
     batch: false,
-    ids: true,
-    texts: 'apart',
+    hit: ['id', 'title', 'text'],
     request: ([query], k) => ({ query, k }),
     lists: (reply) => [
       list(reply, 'results').map((result) => {
@@ -47,9 +43,8 @@ export const deepResearchGym = defineDialect({
     ],
   },
   plan({ query, k }, limits) {
-    return documentPlan({ queries: [query], k, kField: 'k', limits }, function* ({ found }) {
-      yield '{"results":[';
-      yield* separated(found, ({ document: { id, url, title, text }, hit }) => {
+    return documentPlan({ queries: [query], k, kField: 'k', limits }, ({ found }) => {
+      const hits = separated(found, ({ document: { id, url, title, text }, hit }) => {
         const hasTitle = documentFields(hit.document).title !== undefined;
         const page = {
           URL: url,
@@ -59,7 +54,7 @@ export const deepResearchGym = defineDialect({
         };
         return JSON.stringify(Buffer.from(JSON.stringify(page)).toString('base64'));
       });
-      yield ']}';
+      return pieces`{"results":[${hits}]}`;
     });
   },
 });

@@ -2,8 +2,7 @@ import type { Static, TSchema } from 'typebox';
 import type { ErrorCode, TrawlError } from '../../base/errors.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { StageTimings } from '../../search/timings.ts';
-import type { RecordedOpening } from '../recording/recorded-opening.ts';
-import type { RecordedSearch } from '../recording/recorded-search.ts';
+import type { RecordedOpening, RecordedSearch } from '../recording/recorded-search.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { type JsonObject, readRequest } from './parts/read-request.ts';
 
@@ -21,12 +20,12 @@ export interface Plan {
 
 export interface Answer {
   readonly timings: StageTimings;
-  /** The search of the request, to be counted and recorded once; null if nothing was searched. */
-  readonly search: RecordedSearch | null;
+  /** The search of the request, to be counted and recorded once; undefined if nothing was searched. */
+  readonly search?: RecordedSearch;
   /** What the request opened, to be recorded. */
   readonly openings?: readonly RecordedOpening[];
-  /** Number of truncated queries. */
-  readonly truncated: number;
+  /** Number of truncated queries. Default: 0. */
+  readonly truncated?: number;
   /** Errors of single queries with details, for the log. */
   readonly failures?: readonly TrawlError[];
   /**
@@ -41,7 +40,7 @@ export interface ServerPassage {
   /** Undefined if the dialect, or the server's corpus, has no ids. */
   readonly id: string | undefined;
   readonly title: string | undefined;
-  /** Title and text if the dialect has both, else what it has. */
+  /** Title and text if the dialect has both, usually with a newline in between; else what it has. */
   readonly contents: string;
   /** Without the title. */
   readonly text: string;
@@ -52,18 +51,16 @@ export interface ServerPassage {
 export type ServerList = readonly ServerPassage[] | { readonly failed: string };
 
 /** How `trawl eval --url` asks a server of a dialect, and where the passages stand in the reply. */
-export interface DialectClient {
+interface DialectClient {
   /** After the server's URL, if it is not the path of the dialect. */
   readonly path?: string;
   /** Whether a request can have several queries. */
   readonly batch: boolean;
-  /** Whether hits have the ids of passages or documents. */
-  readonly ids: boolean;
   /**
-   * What a hit has of its passage: title and text apart; both joined in one text, whose first line counts as the title; or only an
-   * excerpt, in which an answer may be missing.
+   * What a hit has of its passage or document. `contents` is title and text in one; the first line counts as the title. An `excerpt` may
+   * lack the answer that the passage has.
    */
-  readonly texts: 'apart' | 'joined' | 'excerpt';
+  readonly hit: readonly ('id' | 'title' | 'text' | 'contents' | 'excerpt')[];
   request(queries: readonly string[], k: number): Readonly<Record<string, unknown>>;
   /** The lists in a reply (JSON), one per query. Throws an Error for a reply of another form. */
   lists(reply: unknown): readonly ServerList[];
@@ -83,7 +80,7 @@ export interface ErrorFormat {
   readonly name: string;
   /** Statuses that differ from the table in error-status.ts, because its clients expect them. */
   readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>;
-  /** The status of a single error; undefined for that of its code. */
+  /** The status of a single error; undefined: its code decides. */
   statusOf?(error: TrawlError): number | undefined;
   /** The JSON text of an error; undefined for the usual format. */
   errorBody?(error: TrawlError, status: number): string | undefined;
@@ -114,27 +111,26 @@ export interface Dialect extends ErrorFormat {
    * whichever is preferred.
    */
   readonly keys?: readonly string[];
-  /** Null if the dialect does not search. */
-  readonly client: DialectClient | null;
-  /** Whether its requests look like those of another dialect. It is then tried only if the server is configured to prefer it. */
+  /** Undefined if the dialect does not search. */
+  readonly client?: DialectClient;
+  /** Whether its requests look like another dialect's. It is then tried only if the server is configured to prefer it. */
   readonly onlyIfNamed: boolean;
   /**
    * How long a request may wait for a server that is starting, in milliseconds: for clients that give up at a 503, a little less than
    * they wait for an answer. 0 for clients that repeat the request.
    */
   readonly holdMs: number;
-  /** Whether a body without any dialect's keys is in this dialect. `named`: the server is configured to prefer it. */
+  /** Whether a body without the keys of any dialect is in this dialect. `named`: the server is configured to prefer this dialect. */
   claims(body: unknown, named: boolean): boolean;
   /** @throws RequestError for a body that the original server refuses, or that is over the limits. */
   parse(body: unknown, limits: RequestLimits): Plan;
 }
 
-/** A dialect that searches. */
 export type SearchDialect = Dialect & { readonly client: DialectClient };
 
 type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
   Dialect,
-  'name' | 'path' | 'summary' | 'example' | 'client'
+  'name' | 'path' | 'summary' | 'example'
 > &
   Partial<Omit<Dialect, 'request' | 'reply' | 'parse' | 'statusOf'>> & {
     readonly request: Request;

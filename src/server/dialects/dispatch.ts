@@ -1,7 +1,6 @@
 import { bug, TrawlError } from '../../base/errors.ts';
 import { agentLightning } from './agent-lightning.ts';
-import { asearcher } from './asearcher.ts';
-import { asearcherAccess } from './asearcher-access.ts';
+import { asearcher, asearcherAccess } from './asearcher.ts';
 import { browseCompPlus } from './browsecomp-plus.ts';
 import { deepResearchGym } from './deep-research-gym.ts';
 import type { Dialect, SearchDialect } from './dialect.ts';
@@ -12,32 +11,31 @@ import { nativeScore } from './native-score.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
 import { openResearcher, openResearcherContent } from './openresearcher.ts';
-import { field, isJsonObject } from './parts/read-request.ts';
+import { hasField } from './parts/read-request.ts';
 import { r1Searcher } from './r1-searcher.ts';
 import { infinityRerank } from './rerank/infinity-rerank.ts';
 import { rerank, rerankV1, rerankV2 } from './rerank/rerank-documents.ts';
 import { searchR1Rerank, searchR1RerankText } from './rerank/search-r1-rerank.ts';
 import { searchR1Reranker } from './rerank/search-r1-reranker.ts';
 import { sglangRerank } from './rerank/sglang-rerank.ts';
-import { stepSearchRerank } from './rerank/step-search-rerank.ts';
 import { teiRerank } from './rerank/tei-rerank.ts';
 import { research, researchBatch } from './research.ts';
-import { rllm } from './rllm.ts';
-import { rllmLegacy } from './rllm-legacy.ts';
+import { rllm, rllmLegacy } from './rllm.ts';
 import { searchAgentX } from './search-agent-x.ts';
 import { searchR1 } from './search-r1.ts';
 import { serper } from './serper.ts';
 import { skyrl } from './skyrl.ts';
-import { stepSearch } from './step-search.ts';
+import { stepSearch, stepSearchRerank } from './step-search.ts';
 import { ultraRag } from './ultrarag.ts';
 import { elasticsearch } from './unserved-elasticsearch.ts';
 import { verlTool, verlToolQuestion } from './verl-tool.ts';
 import { zeroSearch } from './zero-search.ts';
 
 /**
- * The dialects in the order in which they are tried. On a shared path, a body with the keys of a dialect is in that dialect; else the
- * first dialect that claims the body parses it, so each must come before those that claim its bodies too. One dialect of the path claims
- * every body. A dialect with `onlyIfNamed` is tried only if the server is configured to prefer it, and preferred dialects come first.
+ * The dialects in the order in which they are tried. On a shared path, a body with a key of a dialect belongs to this dialect. Any other
+ * body belongs to the first dialect that claims it, so a dialect must come before every dialect that would also claim its bodies. One
+ * dialect of the path claims every body. A dialect with `onlyIfNamed` is tried only if the server is configured to prefer it. Preferred
+ * dialects are tried first.
  */
 export const DIALECTS: readonly Dialect[] = [
   searchR1Rerank,
@@ -84,10 +82,9 @@ export const DIALECTS: readonly Dialect[] = [
 
 /** The dialects that `trawl eval --url` can measure. */
 export const SEARCH_DIALECTS: readonly SearchDialect[] = DIALECTS.filter(
-  (dialect): dialect is SearchDialect => dialect.client !== null,
+  (dialect): dialect is SearchDialect => dialect.client !== undefined,
 );
 
-/** Paths of the POST routes. */
 export const DIALECT_PATHS: readonly string[] = [
   ...new Set(DIALECTS.filter(({ method }) => method === 'POST').map(({ path }) => path)),
 ];
@@ -102,7 +99,6 @@ export function servesElasticsearch(names: readonly string[]): boolean {
   return names.includes(elasticsearch.name);
 }
 
-/** The paths of the dialects of a server. */
 export function dialectPaths(names: readonly string[]): readonly string[] {
   return servesElasticsearch(names) ? DIALECT_PATHS.filter((path) => path !== elasticsearch.path) : DIALECT_PATHS;
 }
@@ -133,36 +129,35 @@ export function checkDialectNames(names: readonly string[]): void {
   }
 }
 
-/** The dialects of a path's POST route, in the order in which they are tried. */
+/** The dialects of a path's POST route. */
 export class PathDialects {
+  /** In the order of `DIALECTS`. */
   readonly #here: readonly Dialect[];
-  readonly #named: readonly Dialect[];
-  readonly #others: readonly Dialect[];
-  /** The only dialect of the path; null if the body decides. */
-  readonly only: Dialect | null;
+  /** The preferred ones, in the order of their names. */
+  readonly #preferred: readonly Dialect[];
+  /** The only dialect of the path; undefined if the body decides. */
+  readonly only: Dialect | undefined;
   /** Whether a server that is starting holds requests of one of them. */
   readonly hold: boolean;
 
   constructor(path: string, names: readonly string[]) {
-    const here = DIALECTS.filter((dialect) => dialect.method === 'POST' && dialect.path === path);
-    this.#here = here.filter(({ onlyIfNamed, name }) => !onlyIfNamed || names.includes(name));
-    this.#named = names.flatMap((name) => here.filter((dialect) => dialect.name === name));
-    this.#others = here.filter((dialect) => !dialect.onlyIfNamed && !names.includes(dialect.name));
-    this.only = here.length === 1 ? here[0]! : null;
-    this.hold = [...this.#named, ...this.#others].some(({ holdMs }) => holdMs > 0);
+    const all = DIALECTS.filter((dialect) => dialect.method === 'POST' && dialect.path === path);
+    this.#here = all.filter(({ onlyIfNamed, name }) => !onlyIfNamed || names.includes(name));
+    this.#preferred = names.flatMap((name) => all.filter((dialect) => dialect.name === name));
+    this.only = all.length === 1 ? all[0] : undefined;
+    this.hold = this.#here.some(({ holdMs }) => holdMs > 0);
   }
 
+  /** The dialect whose keys the body has, else the first that claims it. Preferred dialects are asked first. */
   choose(body: unknown): Dialect {
-    const keys = this.#here.find((each) =>
-      each.keys?.some((key) => isJsonObject(body) && field(body, key) !== undefined),
-    )?.keys;
-    const fits = (candidate: Dialect, named: boolean): boolean =>
-      keys === undefined ? candidate.claims(body, named) : candidate.keys === keys;
+    const keyed = this.#here.find(({ keys = [] }) => hasField(body, ...keys));
+    // If several dialects have the same keys, a preferred one gets the body.
+    if (keyed !== undefined) return this.#preferred.find(({ keys }) => keys === keyed.keys) ?? keyed;
     const dialect =
-      this.#named.find((candidate) => fits(candidate, true)) ??
-      this.#others.find((candidate) => fits(candidate, false)) ??
+      this.#preferred.find((each) => each.claims(body, true)) ??
+      this.#here.find((each) => !this.#preferred.includes(each) && each.claims(body, false)) ??
       // The dialect that claims every body may be a preferred one.
-      this.#named.at(-1);
+      this.#preferred.at(-1);
     if (dialect === undefined) throw bug('No dialect claims a body');
     return dialect;
   }

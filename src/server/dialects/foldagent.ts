@@ -1,16 +1,11 @@
 import { Type } from 'typebox';
-import { TimeSlice } from '../../base/time-slice.ts';
 import { totalMs } from '../../search/timings.ts';
-import { cutWords } from '../documents/cut-text.ts';
-import { openingOfDocument } from '../documents/openings.ts';
-import type { WholeDocument } from '../documents/whole-document.ts';
-import { documentsByName } from '../documents/whole-document.ts';
+import { cutWords, type WholeDocument } from '../documents/whole-document.ts';
 import { defineDialect } from './dialect.ts';
-import { nullable, Query, Score } from './parts/common-fields.ts';
-import { documentPlan } from './parts/document-plan.ts';
-import { refuse } from './parts/questions.ts';
+import { count, nullable, Query, refuse, Score } from './parts/common-fields.ts';
+import { documentPlan, openingPlan } from './parts/document-plan.ts';
 import { idText, list, member, text, textPassage } from './parts/reply-fields.ts';
-import { separated } from './parts/search-plan.ts';
+import { pieces, separated } from './parts/search-plan.ts';
 
 /** Words of a document in a list of hits, and of one that is opened. */
 const HIT_WORDS = 1_000;
@@ -29,10 +24,7 @@ export const foldAgent = defineDialect({
   projects: [{ name: 'FoldAgent', setting: '`LOCAL_SEARCH_URL=http://HOST:8000`' }],
   // The client's limit is 300 s; it gives up after three refusals in two seconds.
   holdMs: 290_000,
-  request: Type.Object({
-    query: Query,
-    k: Type.Integer({ minimum: 0, default: 20, description: 'Documents; 0 returns none.' }),
-  }),
+  request: Type.Object({ query: Query, k: count(20, 'Documents') }),
   reply: Type.Object({
     results: Type.Array(
       Type.Object({
@@ -49,8 +41,7 @@ export const foldAgent = defineDialect({
   keys: ['k'],
   client: {
     batch: false,
-    ids: true,
-    texts: 'excerpt',
+    hit: ['id', 'title', 'excerpt'],
     request: ([query], k) => ({ query, k }),
     lists: (reply) => [
       (Array.isArray(reply) ? reply : list(reply, 'results')).map((hit) => ({
@@ -60,12 +51,11 @@ export const foldAgent = defineDialect({
     ],
   },
   plan({ query, k }, limits) {
-    return documentPlan({ queries: [query], k, kField: 'k', limits }, function* ({ found, timings }) {
-      yield '{"results":[';
-      yield* separated(found, ({ document, hit }) =>
-        JSON.stringify({ ...shown(document, HIT_WORDS), score: hit.score }),
+    return documentPlan({ queries: [query], k, kField: 'k', limits }, ({ found, timings }) => {
+      const hits = separated(found, ({ document, hit }) =>
+        JSON.stringify({ ...cutDocument(document, HIT_WORDS), score: hit.score }),
       );
-      yield `],"took_ms":${totalMs(timings)}}`;
+      return pieces`{"results":[${hits}],"took_ms":${totalMs(timings)}}`;
     });
   },
 });
@@ -95,26 +85,16 @@ export const foldAgentOpen = defineDialect({
     took_ms: Took,
   }),
   example: { docid: 's-0001', url: null },
-  client: null,
   plan({ docid, url }, limits) {
     const name = docid === null ? (url === null ? refuse(['docid'], 'Expected docid or url') : { url }) : { id: docid };
-    return {
-      queries: 1,
-      k: 1,
-      async run(retriever, signal) {
-        const options = { limit: limits.maxK, signal, slice: new TimeSlice(signal) };
-        const { documents, timings } = await documentsByName(retriever, [name], options);
-        const result =
-          documents[0] === undefined ? { docid, url, text: unknown(name) } : shown(documents[0], OPEN_WORDS);
-        const pieces = [JSON.stringify({ results: [result], took_ms: totalMs(timings) })];
-        const openings = [openingOfDocument(name.id ?? name.url, documents[0])];
-        return { timings, search: null, openings, truncated: 0, pieces };
-      },
-    };
+    return openingPlan(name, limits, (document, timings) => {
+      const result = document === undefined ? { docid, url, text: unknown(name) } : cutDocument(document, OPEN_WORDS);
+      return { results: [result], took_ms: totalMs(timings) };
+    });
   },
 });
 
-function shown({ id, url, text, isCut }: WholeDocument, words: number): { docid: string; url: string; text: string } {
+function cutDocument({ id, url, text, isCut }: WholeDocument, words: number) {
   const cut = cutWords(text, words);
   return { docid: id, url, text: cut.isCut || isCut ? cut.text + CUT_NOTICE : cut.text };
 }

@@ -1,10 +1,17 @@
 import { Type } from 'typebox';
 import { TimeSlice } from '../../base/time-slice.ts';
 import { withContents } from '../../index/passages/contents.ts';
-import { addTimings, NO_TIMINGS } from '../../search/timings.ts';
-import { CUT_UNITS, cutDocuments, type DocumentCut } from '../documents/cut-documents.ts';
-import { openingOf } from '../documents/openings.ts';
-import { documentsOfPassages, type FoundDocuments, type WholeDocument } from '../documents/whole-document.ts';
+import type { FoundPassage } from '../../search/retriever.ts';
+import type { RetrieverInfo } from '../../search/retriever-info.ts';
+import { addTimings } from '../../search/timings.ts';
+import {
+  CUT_UNITS,
+  cutDocuments,
+  type DocumentCut,
+  documentsOfPassages,
+  openingOf,
+  type WholeDocument,
+} from '../documents/whole-document.ts';
 import {
   MAX_SAME_ID,
   PassageIds,
@@ -14,8 +21,7 @@ import {
 } from '../native-search/named-passages.ts';
 import { View, viewMember } from '../native-search/reply.ts';
 import { defineDialect } from './dialect.ts';
-import { Document, nullable } from './parts/common-fields.ts';
-import { refuse } from './parts/questions.ts';
+import { Document, nullable, refuse } from './parts/common-fields.ts';
 import { separated } from './parts/search-plan.ts';
 
 const Passage = Type.Object({
@@ -79,66 +85,69 @@ export const nativePassages = defineDialect({
     ),
   }),
   example: { ids: ['s-0001', 's-0003'], rows: [7], wholeDocuments: true },
-  client: null,
   plan({ ids, rows, wholeDocuments, cut: wanted, index }, limits) {
     const count = ids.length + rows.length;
     refuseTooManyPassages(count, limits);
-    const cut = wanted === null ? null : documentCut(wanted);
-    if (cut !== null && !wholeDocuments) refuse(['cut'], 'Has no effect without wholeDocuments');
+    const cut = wanted === null ? undefined : documentCut(wanted);
+    if (cut !== undefined && !wholeDocuments) refuse(['cut'], 'Has no effect without wholeDocuments');
     return {
       queries: count,
       k: 1,
       index,
       async run(retriever, signal) {
-        const {
-          passages,
-          sameId,
-          timings: findTimings,
-        } = await passagesNamed(retriever, { ids, rows, limit: MAX_SAME_ID }, signal);
+        const named = await passagesNamed(retriever, { ids, rows, limit: MAX_SAME_ID }, signal);
+        const { passages, sameId } = named;
         const found = passages.filter((passage) => passage !== undefined);
-        const most = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, found.length))));
-        const options = { limit: most, signal, slice: new TimeSlice(signal) };
-        const whole = wholeDocuments ? await documents() : { documents: undefined, timings: NO_TIMINGS };
-        return {
-          timings: addTimings(findTimings, whole.timings),
-          search: null,
-          openings: [...ids.map(String), ...rows.map((row) => `row ${row}`)].map((name, i) =>
-            openingOf(name, passages[i] === undefined ? [] : [passages[i]]),
-          ),
-          truncated: 0,
-          pieces: reply(whole.documents),
-        };
-
-        async function documents(): Promise<FoundDocuments> {
+        const limit = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, found.length))));
+        const options = { limit, signal, slice: new TimeSlice(signal) };
+        let { timings } = named;
+        let documents: readonly WholeDocument[] | undefined;
+        if (wholeDocuments) {
           const joined = await documentsOfPassages(retriever, found, options);
-          if (cut === null) return joined;
-          const short = await cutDocuments(retriever, joined.documents, cut, options);
-          return { ...short, timings: addTimings(joined.timings, short.timings) };
+          timings = addTimings(timings, joined.timings);
+          ({ documents } = joined);
         }
-
-        function* reply(documents: readonly (WholeDocument | undefined)[] | undefined): Generator<string> {
-          const { index: name, generation } = retriever.info;
-          yield `{"index":${JSON.stringify({ name, generation })}${viewMember(retriever.info)},"passages":[`;
-          let place = 0;
-          yield* separated(passages, (passage) => {
-            const further = sameId[place++]!;
-            if (passage === undefined) return 'null';
-            const others = further.length === 0 ? '' : `,"sameId":[${further.join(',')}]`;
-            return `{"row":${passage.row},"document":${withContents(passage.document)}${others}}`;
-          });
-          if (documents !== undefined) {
-            yield '],"documents":[';
-            let next = 0;
-            yield* separated(passages, (passage) =>
-              passage === undefined ? 'null' : documentJson(documents[next++]!),
-            );
-          }
-          yield ']}';
+        if (documents !== undefined && cut !== undefined) {
+          const short = await cutDocuments(retriever, documents, cut, options);
+          timings = addTimings(timings, short.timings);
+          ({ documents } = short);
         }
+        const names = [...ids.map(String), ...rows.map((row) => `row ${row}`)];
+        return {
+          timings,
+          openings: names.map((name, i) => openingOf(name, passages[i] === undefined ? [] : [passages[i]])),
+          pieces: reply(retriever.info, passages, sameId, documents),
+        };
       },
     };
   },
 });
+
+/** @param documents of the passages that are not undefined, in their order. */
+function* reply(
+  info: RetrieverInfo,
+  passages: readonly (FoundPassage | undefined)[],
+  sameId: readonly (readonly number[])[],
+  documents: readonly WholeDocument[] | undefined,
+): Generator<string> {
+  const index = JSON.stringify({ name: info.index, generation: info.generation });
+  yield `{"index":${index}${viewMember(info)},"passages":[`;
+  yield* separated(passages, (passage, i) => {
+    if (passage === undefined) return 'null';
+    const others = sameId[i]!.length === 0 ? '' : `,"sameId":[${sameId[i]!.join(',')}]`;
+    return `{"row":${passage.row},"document":${withContents(passage.document)}${others}}`;
+  });
+  if (documents !== undefined) {
+    yield '],"documents":[';
+    let next = 0;
+    yield* separated(passages, (passage) => {
+      if (passage === undefined) return 'null';
+      const { id, url, title, text, isCut, rows } = documents[next++]!;
+      return JSON.stringify({ id, url, title, text, whole: !isCut, rows });
+    });
+  }
+  yield ']}';
+}
 
 /** @throws RequestError unless exactly one unit is given. */
 function documentCut(wanted: Readonly<Partial<Record<DocumentCut['unit'], number>>>): DocumentCut {
@@ -148,8 +157,4 @@ function documentCut(wanted: Readonly<Partial<Record<DocumentCut['unit'], number
     return refuse(['cut'], `Expected exactly one of ${CUT_UNITS.join(', ')}, got ${given.length}`);
   }
   return cut;
-}
-
-function documentJson({ id, url, title, text, isCut, rows }: WholeDocument): string {
-  return JSON.stringify({ id, url, title, text, whole: !isCut, rows });
 }

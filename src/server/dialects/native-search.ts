@@ -1,21 +1,32 @@
 import { TimeSlice } from '../../base/time-slice.ts';
-import { retrieveDeepening } from '../../search/deepening.ts';
-import { explainedFusion, explainedPlaces } from '../../search/hybrid/explain-fusion.ts';
+import { explainedFusion, explainedPlaces } from '../../search/hybrid/hybrid-search.ts';
 import { addTimings } from '../../search/timings.ts';
 import { wordsOf } from '../excerpt.ts';
-import { explainHits, explainNeedsBm25, type FoundHit, refuseTooManyExplained } from '../native-search/explain.ts';
-import { type Candidate, fuse, type Selected, select } from '../native-search/fusion.ts';
-import { hitJson } from '../native-search/hit.ts';
-import { refuseTooDeep } from '../native-search/hybrid-field.ts';
-import { checkRecordField } from '../native-search/record-field.ts';
-import { replyPieces, SearchReply } from '../native-search/reply.ts';
-import { SearchRequest } from '../native-search/request.ts';
-import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
-import { searchCall } from '../native-search/search-call.ts';
-import { maxDepth, recordedSelection, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
+import { type Candidate, fuse } from '../native-search/fusion.ts';
+import {
+  explainHits,
+  explainNeedsBm25,
+  type FoundHit,
+  hitJson,
+  refuseTooManyExplained,
+  replyPieces,
+  SearchReply,
+} from '../native-search/reply.ts';
+import {
+  checkRecordField,
+  maxDepth,
+  recordedSelection,
+  refuseTooDeep,
+  refuseTooDeepReranking,
+  SearchRequest,
+  searchCall,
+  selectedOutcomes,
+  selectionOf,
+  wantedHits,
+} from '../native-search/request.ts';
 import { defineDialect } from './dialect.ts';
 import { idText, list, member, rowPassage } from './parts/reply-fields.ts';
-import { refuseTooLargeK } from './parts/search-plan.ts';
+import { refuseTooLargeK, searchSelected, truncatedQueries } from './parts/search-plan.ts';
 
 /**
  * Trawl's own search, for agents: queries with their question, exclusion of passages already seen, fusion of several queries, and
@@ -41,8 +52,7 @@ export const nativeSearch = defineDialect({
   },
   client: {
     batch: true,
-    ids: true,
-    texts: 'apart',
+    hit: ['id', 'title', 'text'],
     // The `text` of a hit may begin with its title or not: only the row says which.
     request: (queries, k) => ({ queries, k, documents: true }),
     lists: (reply) =>
@@ -78,34 +88,20 @@ export const nativeSearch = defineDialect({
         const firstK = chosen === undefined ? k : Math.min(Math.max(considered, call.rerank?.depth ?? 0), maxK);
         const { mode, bm25, hybrid } = call;
         if (request.explain && mode === 'dense') throw explainNeedsBm25(mode);
-        const separate = request.fuse === 'none';
-        let lists: readonly Selected[] = [];
-        const { outcomes, timings: searchTimings } = await retrieveDeepening(
-          retriever,
-          { ...call, k: firstK, signal },
-          {
-            maxK,
-            // A list is short when exclusion and deduplication left too few hits.
-            async needMore(found) {
-              lists = await select(found, selection, { length: separate ? k : wanted, acrossLists: separate }, slice);
-              return lists.flatMap(({ full }, i) => (full ? [] : [i]));
-            },
-          },
-        );
+        const isSeparate = request.fuse === 'none';
+        const hits = { selection, maxK, length: isSeparate ? k : wanted, acrossLists: isSeparate, slice };
+        const searched = await searchSelected(retriever, { ...call, k: firstK, signal }, hits);
+        const { outcomes, lists } = searched;
         const fused = request.fuse === 'none' ? undefined : await fuse(lists, request.fuse, selection, slice);
         const found: FoundHit[] =
           fused === undefined
             ? lists.flatMap(({ candidates }, query) => candidates.map(({ hit }) => ({ query, hit })))
             : fused.map(({ best, query }) => ({ query, hit: best.hit }));
+        const { queries: inputs, template } = call;
         const explained = request.explain
-          ? await explainHits(retriever, found, {
-              queries: call.queries,
-              template: call.template,
-              signal,
-              bm25,
-            })
+          ? await explainHits(retriever, found, { queries: inputs, template, signal, bm25 })
           : undefined;
-        const timings = explained === undefined ? searchTimings : addTimings(searchTimings, explained.timings);
+        const timings = explained === undefined ? searched.timings : addTimings(searched.timings, explained.timings);
         const words =
           maxChars === null ? [] : queries.map((query) => wordsOf(typeof query === 'string' ? query : query.query));
         const toJson = (found: Candidate, query: number): string => {
@@ -117,13 +113,8 @@ export const nativeSearch = defineDialect({
         };
         return {
           timings,
-          search: {
-            ...call,
-            k,
-            selection: chosen,
-            outcomes: selectedOutcomes(outcomes, lists, k),
-          },
-          truncated: outcomes.filter((outcome) => outcome.ok && outcome.truncated).length,
+          search: { ...call, k, selection: chosen, outcomes: selectedOutcomes(outcomes, lists, k) },
+          truncated: truncatedQueries(outcomes),
           failures: outcomes.flatMap((outcome) =>
             outcome.ok ? (outcome.failedIndexes ?? []).map(({ error }) => error) : [outcome.error],
           ),

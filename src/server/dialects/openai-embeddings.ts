@@ -1,14 +1,15 @@
 import { Type } from 'typebox';
 import { encodeVector } from '../../base/base64-vector.ts';
 import { TrawlError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import { type InputType, tokensOf } from '../../encoder/text-encoder.ts';
-import type { EmbedResult } from '../../search/calls/model-calls.ts';
+import type { EmbedResult } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { defineDialect } from './dialect.ts';
 import { nullable, Truncated } from './parts/common-fields.ts';
-import { field, isJsonObject } from './parts/read-request.ts';
-import { separated } from './parts/search-plan.ts';
+import { field } from './parts/read-request.ts';
+import { pieces, separated } from './parts/search-plan.ts';
 
 /** OpenAI's limit of texts per request. */
 const MAX_INPUTS = 2_048;
@@ -61,7 +62,6 @@ export const openaiEmbeddings = defineDialect({
   statuses: { INVALID_JSON: 400, INVALID_REQUEST: 400, TOO_MANY_QUERIES: 400 },
   errorBody: openaiError,
   check: refuseTokens,
-  client: null,
   plan({ input, model, encoding_format, dimensions, input_type }) {
     const inputs = typeof input === 'string' ? [input] : input;
     return {
@@ -69,22 +69,17 @@ export const openaiEmbeddings = defineDialect({
       k: 0,
       models: [model, readModel(model).bare],
       async run(retriever, signal) {
-        const inputType = inputTypeOf(model, input_type, retriever.info);
-        if (dimensions !== null && dimensions !== retriever.info.dimension) {
+        const { info } = retriever;
+        const inputType = chosenInputType(model, input_type, info);
+        if (dimensions !== null && dimensions !== info.dimension) {
           throw refusal(
             'dimensions',
-            `${retriever.info.model?.name} has ${retriever.info.dimension} dimensions and cannot be shortened to ` +
-              `${dimensions}. Omit dimensions.`,
+            `${info.model?.name} has ${info.dimension} dimensions and cannot be shortened to ${dimensions}. Omit dimensions.`,
           );
         }
         const result = await retriever.embed({ inputs, inputType, signal });
         const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
-        return {
-          timings: result.timings,
-          search: null,
-          truncated,
-          pieces: reply(result, retriever.info, model, encoding_format),
-        };
+        return { timings: result.timings, truncated, pieces: reply(result, info, model, encoding_format) };
       },
     };
   },
@@ -95,21 +90,19 @@ export function modelIds(encoder: string): string[] {
   return [encoder, ...INPUT_TYPES.map((inputType) => `${encoder}-${inputType}`)];
 }
 
-/** Splits a model's name into the bare name and the input type of its suffix; null if it has no such suffix. */
-function readModel(model: string): { readonly bare: string; readonly inputType: InputType | null } {
+/** Splits a model's name into the bare name and the input type of its suffix; undefined if it has no such suffix. */
+function readModel(model: string): { readonly bare: string; readonly inputType: InputType | undefined } {
   const inputType = INPUT_TYPES.find((each) => model.endsWith(`-${each}`));
-  return inputType === undefined
-    ? { bare: model, inputType: null }
-    : { bare: model.slice(0, -inputType.length - 1), inputType };
+  return { bare: inputType === undefined ? model : model.slice(0, -inputType.length - 1), inputType };
 }
 
-function inputTypeOf(model: string, requested: InputType | null, info: RetrieverInfo): InputType {
+function chosenInputType(model: string, requested: InputType | null, info: RetrieverInfo): InputType {
   // An index without vectors refuses to embed, whatever the model.
   if (info.model === null) return 'query';
   const { name } = info.model;
   if (model === name) return requested ?? 'query';
   const { bare, inputType } = readModel(model);
-  if (bare !== name || inputType === null) throw modelNotFound(model, modelIds(name));
+  if (bare !== name || inputType === undefined) throw modelNotFound(model, modelIds(name));
   if (requested !== null && requested !== inputType) {
     throw refusal('input_type', `The model ${model} is for input_type ${inputType}, but input_type is ${requested}.`);
   }
@@ -125,7 +118,7 @@ export function modelNotFound(model: string, known: readonly string[]): TrawlErr
 }
 
 function refuseTokens(body: unknown): void {
-  const input = isJsonObject(body) ? field(body, 'input') : undefined;
+  const input = isObject(body) ? field(body, 'input') : undefined;
   const first: unknown = Array.isArray(input) ? input[0] : undefined;
   if (typeof first !== 'number' && !Array.isArray(first)) return;
   throw refusal('input', 'Token ids are not supported, because they belong to another tokenizer. Send texts.');
@@ -135,25 +128,22 @@ function refusal(param: string, message: string): RequestError {
   return new RequestError('INVALID_REQUEST', message, [{ type: 'value_error', loc: ['body', param], msg: message }]);
 }
 
-function* reply(
-  result: EmbedResult,
-  { dimension }: RetrieverInfo,
-  model: string,
-  format: 'float' | 'base64',
-): Generator<string> {
+function reply(result: EmbedResult, { dimension }: RetrieverInfo, model: string, format: 'float' | 'base64') {
   const { vectors, outcomes } = result;
-  const tokens = tokensOf(result);
-  const truncated: number[] = [];
-  yield '{"object":"list","data":[';
-  yield* separated(outcomes, (outcome, index) => {
+  const data = separated(outcomes, (outcome, index) => {
     if (!outcome.ok) throw outcome.error;
-    if (outcome.truncated) truncated.push(index);
     const vector = vectors.subarray(index * dimension, (index + 1) * dimension);
     const embedding = format === 'base64' ? `"${encodeVector(vector)}"` : `[${vector.join(',')}]`;
     return `{"object":"embedding","index":${index},"embedding":${embedding}}`;
   });
-  const truncatedMember = truncated.length === 0 ? '' : `,"truncated":[${truncated.join(',')}]`;
-  yield `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}${truncatedMember}}`;
+  const tokens = tokensOf(result);
+  const truncated = outcomes.flatMap((outcome, index) => (outcome.ok && outcome.truncated ? [index] : []));
+  const rest = {
+    model,
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+    truncated: truncated.length === 0 ? undefined : truncated,
+  };
+  return pieces`{"object":"list","data":[${data}],${JSON.stringify(rest).slice(1)}`;
 }
 
 /** `param` is the first wrong field. `code` is Trawl's code, except for OpenAI's `model_not_found`. */

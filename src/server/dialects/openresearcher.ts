@@ -1,15 +1,12 @@
 import { Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
-import { TimeSlice } from '../../base/time-slice.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
-import { openingOfDocument } from '../documents/openings.ts';
-import { documentsByName } from '../documents/whole-document.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { defineDialect } from './dialect.ts';
-import { Query } from './parts/common-fields.ts';
-import { documentPlan } from './parts/document-plan.ts';
+import { count, Query } from './parts/common-fields.ts';
+import { documentPlan, openingPlan } from './parts/document-plan.ts';
 import { excerptPassage, list } from './parts/reply-fields.ts';
-import { separated } from './parts/search-plan.ts';
+import { pieces, separated } from './parts/search-plan.ts';
 
 /** Length of a summary, as in the original. */
 const SUMMARY_CHARACTERS = 180;
@@ -22,10 +19,7 @@ export const openResearcher = defineDialect({
   projects: [{ name: 'OpenResearcher', setting: '`http://HOST:8000` as its argument search_url' }],
   // The client's limit is 300 s.
   holdMs: 290_000,
-  request: Type.Object({
-    query: Query,
-    topn: Type.Integer({ minimum: 0, default: 10, description: 'Documents; 0 returns none.' }),
-  }),
+  request: Type.Object({ query: Query, topn: count(10, 'Documents') }),
   reply: Type.Object({
     results: Type.Array(
       Type.Object({
@@ -42,21 +36,19 @@ export const openResearcher = defineDialect({
   keys: ['topn'],
   client: {
     batch: false,
-    ids: false,
-    texts: 'excerpt',
+    hit: ['title', 'excerpt'],
     request: ([query], k) => ({ query, topn: k }),
     lists: (reply) => [list(reply, 'results').map((hit) => excerptPassage(hit, 'summary'))],
   },
   plan({ query, topn }, limits) {
-    return documentPlan({ queries: [query], k: topn, kField: 'topn', limits }, function* ({ found }) {
+    return documentPlan({ queries: [query], k: topn, kField: 'topn', limits }, ({ found }) => {
       const words = wordsOf(query);
-      yield '{"results":[';
-      yield* separated(found, ({ document: { url, title }, hit }) => {
+      const hits = separated(found, ({ document: { url, title }, hit }) => {
         const { text, contents } = documentFields(hit.document);
         const summary = excerpt(text === '' ? contents : text, words, SUMMARY_CHARACTERS).text;
         return JSON.stringify({ url, title, summary });
       });
-      yield ']}';
+      return pieces`{"results":[${hits}]}`;
     });
   },
 });
@@ -71,25 +63,13 @@ export const openResearcherContent = defineDialect({
   request: Type.Object({ url: Type.String({ description: 'As in a hit.' }) }),
   reply: Type.Object({ title: Type.String(), content: Type.String() }),
   example: { url: 'Brooklyn Bridge' },
-  client: null,
   plan({ url }, limits) {
-    return {
-      queries: 1,
-      k: 1,
-      async run(retriever, signal) {
-        const options = { limit: limits.maxK, signal, slice: new TimeSlice(signal) };
-        const { documents, timings } = await documentsByName(retriever, [{ url }], options);
-        const [document] = documents;
-        if (document === undefined) {
-          throw new TrawlError(
-            'NOT_FOUND',
-            `No document has the URL ${JSON.stringify(url.slice(0, 200))}. Open a URL of the search results.`,
-          );
-        }
-        const pieces = [JSON.stringify({ title: document.title, content: document.text })];
-        const openings = [openingOfDocument(url, document)];
-        return { timings, search: null, openings, truncated: 0, pieces };
-      },
-    };
+    return openingPlan({ url }, limits, (document) => {
+      if (document !== undefined) return { title: document.title, content: document.text };
+      throw new TrawlError(
+        'NOT_FOUND',
+        `No document has the URL ${JSON.stringify(url.slice(0, 200))}. Open a URL of the search results.`,
+      );
+    });
   },
 });

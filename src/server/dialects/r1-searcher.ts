@@ -2,9 +2,9 @@ import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
 import { defineDialect, type ServerPassage } from './dialect.ts';
-import { Queries } from './parts/common-fields.ts';
-import { list, text as textOf } from './parts/reply-fields.ts';
-import { hitLists, searchPlan, separated } from './parts/search-plan.ts';
+import { count, Queries } from './parts/common-fields.ts';
+import { list, text as readText } from './parts/reply-fields.ts';
+import { hitLists, pieces, searchPlan, separated } from './parts/search-plan.ts';
 
 /**
  * R1-Searcher: a batch of queries, each answered with lines of a TSV corpus. Every line starts with an id, because the client
@@ -19,10 +19,7 @@ export const r1Searcher = defineDialect({
   ],
   // The client has no time limit.
   holdMs: Number.POSITIVE_INFINITY,
-  request: Type.Object({
-    queries: Queries,
-    k: Type.Integer({ minimum: 0, default: 3, description: 'Passages per query; 0 returns none.' }),
-  }),
+  request: Type.Object({ queries: Queries, k: count(3) }),
   reply: Type.Object({
     answers: Type.Array(Type.Array(Type.String({ description: 'id, tab, title, three spaces, text.' }))),
     queries: Type.Array(Type.String(), { description: 'The queries of the request.' }),
@@ -32,18 +29,14 @@ export const r1Searcher = defineDialect({
   statuses: { INVALID_JSON: 400 },
   client: {
     batch: true,
-    ids: true,
-    texts: 'apart',
+    hit: ['id', 'title', 'text'],
     request: (queries, k) => ({ queries, k }),
-    lists: (reply) => list(reply, 'answers').map((lines) => list(lines).map(passageOfLine)),
+    lists: (reply) => list(reply, 'answers').map((lines) => list(lines).map(readLine)),
   },
   plan({ queries, k }, limits) {
-    return searchPlan({ queries, k, kField: 'k', limits }, function* ({ outcomes }) {
-      yield '{"answers":[';
-      yield* hitLists(outcomes, (hit) => JSON.stringify(tsvLine(hit)));
-      yield '],"queries":[';
-      yield* separated(queries, (query) => JSON.stringify(query));
-      yield ']}';
+    return searchPlan({ queries, k, kField: 'k', limits }, ({ outcomes }) => {
+      const answers = hitLists(outcomes, (hit) => JSON.stringify(tsvLine(hit)));
+      return pieces`{"answers":[${answers}],"queries":[${separated(queries, (query) => JSON.stringify(query))}]}`;
     });
   },
 });
@@ -58,9 +51,9 @@ function tsvLine({ row, document }: Hit): string {
   return `${id ?? row}\t${words.replaceAll(/\r\n|[\r\n]/g, ' ')}`;
 }
 
-function passageOfLine(line: unknown): ServerPassage {
-  const [, id, rest] = /^([^\t]*)\t(.*)$/s.exec(textOf(line)) ?? [];
-  const contents = rest ?? textOf(line);
+function readLine(line: unknown): ServerPassage {
+  const [, id, rest] = /^([^\t]*)\t(.*)$/s.exec(readText(line)) ?? [];
+  const contents = rest ?? readText(line);
   const gap = contents.indexOf('   ');
   const [title, text] = gap === -1 ? [undefined, contents] : [contents.slice(0, gap), contents.slice(gap + 3)];
   return { id, title, contents, text, score: undefined };

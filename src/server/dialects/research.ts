@@ -3,11 +3,11 @@ import { TrawlError } from '../../base/errors.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
 import { defineDialect, type ServerPassage } from './dialect.ts';
-import { Contents, Queries, Query, Score } from './parts/common-fields.ts';
+import { Contents, count, Queries, Query, Score } from './parts/common-fields.ts';
 import { list, rowPassage, scoreOf } from './parts/reply-fields.ts';
-import { hitLists, searchPlan } from './parts/search-plan.ts';
+import { hitLists, pieces, scoreHit, searchPlan } from './parts/search-plan.ts';
 
-const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' });
+const TopN = count(10);
 const ReturnScore = Type.Boolean({ default: false, description: 'Whether the reply is [documents, scores].' });
 const Documents = Type.Array(Type.Object({ id: Type.String(), contents: Contents }));
 const Scores = Type.Array(Score);
@@ -35,8 +35,7 @@ export const research = defineDialect({
   errorBody: blankQueryBody,
   client: {
     batch: false,
-    ids: true,
-    texts: 'joined',
+    hit: ['id', 'contents'],
     request: ([query], k) => ({ query, top_n: k, return_score: true }),
     lists(reply) {
       const [documents, scores] = list(reply);
@@ -45,13 +44,9 @@ export const research = defineDialect({
   },
   plan({ query, top_n, return_score }, limits) {
     if (query.trim() === '') throw new TrawlError('EMPTY_QUERY', BLANK);
-    return searchPlan({ queries: [query], k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
-      if (return_score) yield '[';
-      yield* hitLists(outcomes, documentJson);
-      if (!return_score) return;
-      yield ',';
-      yield* hitLists(outcomes, scoreJson);
-      yield ']';
+    return searchPlan({ queries: [query], k: top_n, kField: 'top_n', limits }, ({ outcomes }) => {
+      const documents = hitLists(outcomes, documentJson);
+      return return_score ? pieces`[${documents},${hitLists(outcomes, scoreHit)}]` : documents;
     });
   },
 });
@@ -67,8 +62,7 @@ export const researchBatch = defineDialect({
   example: { query: ['who designed the Brooklyn Bridge', 'capital of Finland'], top_n: 3 },
   client: {
     batch: true,
-    ids: true,
-    texts: 'joined',
+    hit: ['id', 'contents'],
     request: (queries, k) => ({ query: queries, top_n: k, return_score: true }),
     lists(reply) {
       const [documents, scores] = list(reply);
@@ -76,15 +70,9 @@ export const researchBatch = defineDialect({
     },
   },
   plan({ query, top_n, return_score }, limits) {
-    return searchPlan({ queries: query, k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
-      yield return_score ? '[[' : '[';
-      yield* hitLists(outcomes, documentJson);
-      if (return_score) {
-        yield '],[';
-        yield* hitLists(outcomes, scoreJson);
-        yield ']';
-      }
-      yield ']';
+    return searchPlan({ queries: query, k: top_n, kField: 'top_n', limits }, ({ outcomes }) => {
+      const documents = hitLists(outcomes, documentJson);
+      return return_score ? pieces`[[${documents}],[${hitLists(outcomes, scoreHit)}]]` : pieces`[${documents}]`;
     });
   },
 });
@@ -97,7 +85,7 @@ function pair(first: TSchema, second: TSchema): TSchema {
 const BLANK = 'Query content cannot be empty';
 
 /** The original server has a sentence as `detail` only for this error. */
-function blankQueryBody(error: TrawlError, _status: number): string | undefined {
+function blankQueryBody(error: TrawlError): string | undefined {
   if (error.code !== 'EMPTY_QUERY') return undefined;
   return JSON.stringify({ detail: BLANK, error: { code: error.code, message: error.message } });
 }
@@ -105,10 +93,6 @@ function blankQueryBody(error: TrawlError, _status: number): string | undefined 
 function documentJson({ row, document }: Hit): string {
   const { id, contents } = documentFields(document);
   return JSON.stringify({ id: id ?? String(row), contents });
-}
-
-function scoreJson({ score }: Hit): string {
-  return JSON.stringify(score);
 }
 
 function withScores(hits: unknown, scores: unknown): ServerPassage[] {

@@ -1,9 +1,8 @@
 import { Type } from 'typebox';
-import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents } from './parts/common-fields.ts';
 import { list, text, textPassage } from './parts/reply-fields.ts';
-import { hitLists, searchPlan } from './parts/search-plan.ts';
+import { hitLists, pieces, searchPlan, textHit } from './parts/search-plan.ts';
 
 const Seconds = Type.Number({ description: 'Seconds.' });
 
@@ -36,19 +35,16 @@ export const searchAgentX = defineDialect({
   example: { prompts: ['who designed the Brooklyn Bridge'], top_k: 3 },
   client: {
     batch: true,
-    ids: false,
-    texts: 'joined',
+    hit: ['contents'],
     request: (prompts, k) => ({ prompts, top_k: k }),
     lists: (reply) => list(reply, 'neighbor_texts').map((hits) => list(hits).map((hit) => textPassage(text(hit)))),
   },
   plan({ prompts, top_k }, limits) {
-    return searchPlan({ queries: prompts, k: top_k, kField: 'top_k', limits }, function* ({ outcomes, timings }) {
-      yield '{"neighbor_texts":[';
-      yield* hitLists(outcomes, (hit) => JSON.stringify(documentFields(hit.document).contents));
-      const embed = timings.embed / 1000;
-      const search = (timings.search + timings.fetch) / 1000;
-      yield `],"active_threads":0,"queued_tasks":0,"is_stop_by_stall":false,"t_embed":${embed},"t_ann":${search}`;
-      yield `,"t_thread":${embed + search}}`;
+    return searchPlan({ queries: prompts, k: top_k, kField: 'top_k', limits }, ({ outcomes, timings }) => {
+      const [t_embed, t_ann] = [timings.embed / 1000, (timings.search + timings.fetch) / 1000];
+      const state = { active_threads: 0, queued_tasks: 0, is_stop_by_stall: false };
+      const rest = JSON.stringify({ ...state, t_embed, t_ann, t_thread: t_embed + t_ann }).slice(1);
+      return pieces`{"neighbor_texts":[${hitLists(outcomes, textHit)}],${rest}`;
     });
   },
 });

@@ -1,10 +1,7 @@
 import { Type } from 'typebox';
 import { defineDialect } from './dialect.ts';
-import { Queries, Recorded, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
-import { HistoryQueries, Questions, Template, Truncate, withContext } from './parts/questions.ts';
+import { CONTEXT_FIELDS, contextPlan, Queries, ResultLists } from './parts/common-fields.ts';
 import { resultOf } from './parts/reply-fields.ts';
-import { bareHit, resultLists, scoredHit } from './parts/result-lists.ts';
-import { searchPlan } from './parts/search-plan.ts';
 import { searchR1Rerank } from './rerank/search-r1-rerank.ts';
 import { skyrl } from './skyrl.ts';
 
@@ -37,35 +34,16 @@ export const searchR1 = defineDialect({
   ],
   // Search-R1's client has no time limit, and ends the training at the first error.
   holdMs: Number.POSITIVE_INFINITY,
-  request: Type.Object({
-    queries: Queries,
-    topk: Topk,
-    return_scores: ReturnScores,
-    questions: Questions,
-    history_queries: HistoryQueries,
-    template: Template,
-    truncate: Truncate,
-    record: Recorded,
-  }),
+  request: Type.Object({ queries: Queries, ...CONTEXT_FIELDS }),
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge', 'capital of Finland'], topk: 3, return_scores: true },
+  // If preferred, it is asked first, and leaves SkyRL's bodies and requests for reranking to their dialects. Else it is asked last.
   claims: (body, named) => !named || !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
   client: {
     batch: true,
-    ids: true,
-    texts: 'apart',
+    hit: ['id', 'title', 'text'],
     request: (queries, k) => ({ queries, topk: k, return_scores: true }),
     lists: resultOf,
   },
-  plan({ queries, topk, return_scores, questions, history_queries, template, truncate }, limits) {
-    const search = {
-      queries: withContext(queries, questions, history_queries),
-      k: topk || limits.topk,
-      kField: 'topk',
-      limits,
-      template,
-      truncate: truncate ?? limits.truncate,
-    };
-    return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredHit : bareHit));
-  },
+  plan: ({ queries, ...context }, limits) => contextPlan(queries, context, limits),
 });

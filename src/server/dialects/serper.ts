@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
+import { passageName } from '../documents/passage-name.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
-import { passageName } from '../passage-name.ts';
 import { defineDialect } from './dialect.ts';
 import { Query } from './parts/common-fields.ts';
 import { excerptPassage, list } from './parts/reply-fields.ts';
@@ -47,8 +47,7 @@ export const serper = defineDialect({
   keys: ['q'],
   client: {
     batch: false,
-    ids: false,
-    texts: 'excerpt',
+    hit: ['title', 'excerpt'],
     request: ([q], k) => ({ q, num: k }),
     lists: (reply) => [list(reply, 'organic').map((hit) => excerptPassage(hit, 'snippet'))],
   },
@@ -57,8 +56,7 @@ export const serper = defineDialect({
     const search = { queries: [q], k: first + num, kField: page === 1 ? 'num' : 'page', limits };
     return searchPlan(search, function* ({ outcomes }, { index }) {
       const words = wordsOf(q);
-      const searchParameters = { q, type: 'search', num, page };
-      yield `{"searchParameters":${JSON.stringify(searchParameters)},"organic":[`;
+      yield `{"searchParameters":${JSON.stringify({ q, type: 'search', num, page })},"organic":[`;
       yield* separated(hitsOf(outcomes[0]!, 0).slice(first), ({ row, document }, i) => {
         const fields = documentFields(document);
         const { title, url } = passageName(index, row, fields);

@@ -1,9 +1,8 @@
 import { Type } from 'typebox';
-import { documentFields } from '../../index/passages/document-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { Contents, nullable, Queries } from './parts/common-fields.ts';
+import { Contents, count, nullable, Queries } from './parts/common-fields.ts';
 import { list, text, textPassage } from './parts/reply-fields.ts';
-import { hitLists, searchPlan } from './parts/search-plan.ts';
+import { hitLists, pieces, searchPlan, textHit } from './parts/search-plan.ts';
 
 /** UltraRAG's deployed retriever: lists of texts. Its `collection_name` is a collection of Milvus, here an index. */
 export const ultraRag = defineDialect({
@@ -15,7 +14,7 @@ export const ultraRag = defineDialect({
   holdMs: 290_000,
   request: Type.Object({
     query_list: Queries,
-    top_k: Type.Integer({ minimum: 0, default: 5, description: 'Passages per query; 0 returns none.' }),
+    top_k: count(5),
     query_instruction: nullable(
       Type.String(),
       'A text that is put before every query, in addition to the prefix of the encoder.',
@@ -30,19 +29,14 @@ export const ultraRag = defineDialect({
   keys: ['query_list'],
   client: {
     batch: true,
-    ids: false,
-    texts: 'joined',
+    hit: ['contents'],
     request: (queries, k) => ({ query_list: queries, top_k: k, query_instruction: '' }),
     lists: (reply) => list(reply, 'ret_psg').map((hits) => list(hits).map((hit) => textPassage(text(hit)))),
   },
   plan({ query_list, top_k, query_instruction, collection_name }, limits) {
-    const instruction = query_instruction ?? '';
-    const queries = instruction === '' ? query_list : query_list.map((query) => instruction + query);
-    const plan = searchPlan({ queries, k: top_k, kField: 'top_k', limits }, function* ({ outcomes }) {
-      yield '{"ret_psg":[';
-      yield* hitLists(outcomes, (hit) => JSON.stringify(documentFields(hit.document).contents));
-      yield ']}';
-    });
-    return { ...plan, index: collection_name === '' ? null : collection_name };
+    const queries = query_instruction ? query_list.map((query) => query_instruction + query) : query_list;
+    const search = { queries, k: top_k, kField: 'top_k', limits };
+    const plan = searchPlan(search, ({ outcomes }) => pieces`{"ret_psg":[${hitLists(outcomes, textHit)}]}`);
+    return { ...plan, index: collection_name || null };
   },
 });

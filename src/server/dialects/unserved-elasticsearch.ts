@@ -32,8 +32,7 @@ export const elasticsearch = defineDialect({
     // The URL of the server has the index: http://127.0.0.1:9200/wiki.
     path: '/_search',
     batch: false,
-    ids: true,
-    texts: 'apart',
+    hit: ['id', 'title', 'text'],
     request: ([query], k) => ({ query: { multi_match: { query } }, size: k }),
     lists: (reply) => [
       list(member(reply, 'hits'), 'hits').map((hit) => ({

@@ -1,14 +1,15 @@
 import { type Static, Type } from 'typebox';
+import { isObject } from '../../base/objects.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
 import { totalMs } from '../../search/timings.ts';
 import { type QueryOrigin, readOriginValue } from '../recording/query-origin.ts';
 import type { RequestLimits } from '../server-config.ts';
-import { type DialectClient, defineDialect, type Plan, type ServerPassage } from './dialect.ts';
-import { inputWith, refuse } from './parts/questions.ts';
-import { field, isJsonObject, type JsonObject } from './parts/read-request.ts';
+import { defineDialect, type Plan, type ServerPassage } from './dialect.ts';
+import { inputWith, refuse } from './parts/common-fields.ts';
+import { field, type JsonObject } from './parts/read-request.ts';
 import { list, text, textPassage } from './parts/reply-fields.ts';
-import { searchPlan, separated } from './parts/search-plan.ts';
+import { pieces, searchPlan, separated } from './parts/search-plan.ts';
 
 const NO_TOOL = { obs: '', invalid_reason: 'no valid tool found for action' };
 const UNAVAILABLE = 'Search temporarily unavailable';
@@ -42,67 +43,61 @@ const Reply = Type.Object({
   processing_time_ms: Type.Number(),
 });
 
-const example = {
-  trajectory_ids: ['r-17'],
-  actions: ['<think>I need the designer.</think><search>who designed the Brooklyn Bridge</search>'],
-  finish: [false],
-  is_last_step: [false],
-  extra_fields: [{ question: 'Where was the designer of the Brooklyn Bridge born?' }],
-};
-
-/** An action for each query, answered with a text of passages. The server says how many. */
-const CLIENT: DialectClient = {
-  batch: true,
-  ids: false,
-  texts: 'joined',
-  request: (queries) => ({
-    trajectory_ids: queries.map((_, i) => `eval-${i}`),
-    actions: queries.map((query) => `<search>${query}</search>`),
-    finish: queries.map(() => false),
-    is_last_step: queries.map(() => false),
-    extra_fields: queries.map(() => ({})),
-  }),
-  lists(reply) {
-    const valid = list(reply, 'valids');
-    return list(reply, 'observations').map((observation, i) => {
-      if (valid[i] !== true && valid[i] !== 1) return { failed: 'the search was not valid' };
-      return passagesOf(text(observation));
-    });
+const parts = {
+  path: '/get_observation',
+  // For the client, an error is the observation.
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Request,
+  reply: Reply,
+  example: {
+    trajectory_ids: ['r-17'],
+    actions: ['<think>I need the designer.</think><search>who designed the Brooklyn Bridge</search>'],
+    finish: [false],
+    is_last_step: [false],
+    extra_fields: [{ question: 'Where was the designer of the Brooklyn Bridge born?' }],
   },
-};
+  client: {
+    batch: true,
+    hit: ['contents'],
+    // An action for each query, answered with a text of passages. The server says how many.
+    request: (queries: readonly string[]) => ({
+      trajectory_ids: queries.map((_, i) => `eval-${i}`),
+      actions: queries.map((query) => `<search>${query}</search>`),
+      finish: queries.map(() => false),
+      is_last_step: queries.map(() => false),
+      extra_fields: queries.map(() => ({})),
+    }),
+    lists(reply: unknown) {
+      const valid = list(reply, 'valids');
+      return list(reply, 'observations').map((observation, i) => {
+        if (valid[i] !== true && valid[i] !== 1) return { failed: 'the search was not valid' };
+        return readObservation(text(observation));
+      });
+    },
+  },
+} as const;
 
 /**
  * verl-tool's tool server with its tool `search_retrieval`: actions of trajectories in, observations out. The question of an action is
  * recorded but not embedded, because every data row has one and the original ignores it.
  */
 export const verlTool = defineDialect({
+  ...parts,
   name: 'verl-tool',
-  path: '/get_observation',
   summary: 'Actions of trajectories, answered with observations (verl-tool)',
   projects: [
     { name: 'verl-tool without its tool server', setting: '`tool_server_url=http://HOST:8000/get_observation`' },
   ],
-  // For the client, an error is the observation.
-  holdMs: Number.POSITIVE_INFINITY,
-  request: Request,
-  reply: Reply,
-  example,
-  client: CLIENT,
   plan: (request, limits) => plan(request, limits, false),
 });
 
 /** The same for encoders trained on question and query: the question is embedded, if the template of the index has it. */
 export const verlToolQuestion = defineDialect({
+  ...parts,
   name: 'verl-tool-question',
-  path: '/get_observation',
   summary: 'Actions of trajectories, with the question of each embedded too (verl-tool)',
   section: 'verl-tool',
   onlyIfNamed: true,
-  holdMs: Number.POSITIVE_INFINITY,
-  request: Request,
-  reply: Reply,
-  example,
-  client: CLIENT,
   plan: (request, limits) => plan(request, limits, true),
 });
 
@@ -145,16 +140,16 @@ function readAction(text: string, finish: unknown): Action {
   return { does: /<answer>[\s\S]*?<\/answer>/.test(text) ? 'answer' : 'nothing' };
 }
 
-function* reply(actions: readonly Action[], outcomes: readonly QueryOutcome[], ms: number): Generator<string> {
+function reply(actions: readonly Action[], outcomes: readonly QueryOutcome[], ms: number): Iterable<string> {
   const searched = new Map<number, QueryOutcome>();
   for (const [i, { does }] of actions.entries()) if (does === 'search') searched.set(i, outcomes[searched.size]!);
-  yield '{"observations":[';
-  yield* separated(actions, ({ does }, i) =>
+  const observations = separated(actions, ({ does }, i) =>
     JSON.stringify(does === 'nothing' ? NO_TOOL : observation(searched.get(i))),
   );
   const dones = actions.map(({ does }) => does === 'answer' || does === 'finish');
   const valids = actions.map(({ does }, i) => does === 'finish' || searched.get(i)?.ok === true);
-  yield `],${JSON.stringify({ dones, valids, processing_time_ms: ms }).slice(1)}`;
+  const rest = JSON.stringify({ dones, valids, processing_time_ms: ms }).slice(1);
+  return pieces`{"observations":[${observations}],${rest}`;
 }
 
 /** Passages as Search-R1 writes them into a prompt; a failed search is a sentence for the policy, as in the original. */
@@ -176,7 +171,7 @@ function checkLength(name: string, list: readonly unknown[] | undefined, actions
 
 function extraFields(value: unknown, i: number): JsonObject {
   if (value === undefined || value === null) return {};
-  if (!isJsonObject(value)) refuse(['extra_fields', `${i}`], 'Input should be a valid dictionary');
+  if (!isObject(value)) refuse(['extra_fields', `${i}`], 'Input should be a valid dictionary');
   return value;
 }
 
@@ -201,7 +196,7 @@ function originOf(id: unknown, extras: JsonObject): QueryOrigin {
 }
 
 /** `Doc 1(Title: "X") text`, each on a new line, numbered from 1: a text may have such a line with another number. */
-function passagesOf(observation: string): ServerPassage[] {
+function readObservation(observation: string): ServerPassage[] {
   const body = observation.replace(/^\s*<information>/, '').replace(/<\/information>\s*$/, '');
   const starts: number[] = [];
   for (let from = 0; ; ) {

@@ -2,10 +2,10 @@ import { Type } from 'typebox';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Hit } from '../../search/calls/query-outcome.ts';
 import { defineDialect, type ServerPassage } from './dialect.ts';
-import { Contents, nullable, Query, Score } from './parts/common-fields.ts';
+import { Contents, nullableCount, Query, Score } from './parts/common-fields.ts';
 import { idText, list, member, scoreOf, text, textOrNone, textPassage } from './parts/reply-fields.ts';
-import { hitsOf, searchPlan, separated } from './parts/search-plan.ts';
-import { isSingleByTopK } from './rllm.ts';
+import { hitLists, searchPlan } from './parts/search-plan.ts';
+import { claimsSingleQuery } from './rllm.ts';
 
 /** ZeroSearch's wiki mode: rLLM's request, answered with a list; the client uses each item's `text`. */
 export const zeroSearch = defineDialect({
@@ -23,8 +23,8 @@ export const zeroSearch = defineDialect({
   holdMs: Number.POSITIVE_INFINITY,
   request: Type.Object({
     query: Query,
-    top_k: nullable(Type.Integer({ minimum: 0 }), "Number of passages. Absent or null: the server's default."),
-    k: nullable(Type.Integer({ minimum: 0 }), 'The same. It takes precedence over top_k.'),
+    top_k: nullableCount("Number of passages. Absent or null: the server's default."),
+    k: nullableCount('The same. It takes precedence over top_k.'),
   }),
   reply: Type.Array(
     Type.Object({
@@ -35,32 +35,27 @@ export const zeroSearch = defineDialect({
     }),
   ),
   example: { query: 'who designed the Brooklyn Bridge', top_k: 3 },
-  claims: isSingleByTopK,
+  claims: claimsSingleQuery,
   client: {
     batch: false,
-    ids: true,
-    texts: 'joined',
+    hit: ['id', 'contents'],
     request: ([query], k) => ({ query, top_k: k }),
-    lists: (reply) => [list(reply).map(passageOf)],
+    lists: (reply) => [list(reply).map(readHit)],
   },
   plan({ query, top_k, k }, limits) {
     const search = { queries: [query], k: k ?? top_k ?? limits.topk, kField: 'top_k', limits };
-    return searchPlan(search, function* ({ outcomes }) {
-      yield '[';
-      yield* separated(hitsOf(outcomes[0]!, 0), item);
-      yield ']';
-    });
+    return searchPlan(search, ({ outcomes }) => hitLists(outcomes, hitText));
   },
 });
 
-function item({ document, score }: Hit): string {
+function hitText({ document, score }: Hit): string {
   const { idJson, title, contents } = documentFields(document);
   const id = idJson === undefined ? '' : `"id":${idJson},`;
   const titleMember = title === undefined ? '' : `"title":${JSON.stringify(title)},`;
   return `{${id}${titleMember}"text":${JSON.stringify(contents)},"score":${JSON.stringify(score)}}`;
 }
 
-function passageOf(hit: unknown): ServerPassage {
+function readHit(hit: unknown): ServerPassage {
   const passage = textPassage(text(member(hit, 'text')));
   return {
     ...passage,

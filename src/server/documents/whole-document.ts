@@ -1,21 +1,18 @@
 import type { TimeSlice } from '../../base/time-slice.ts';
-import { documentFields } from '../../index/passages/document-fields.ts';
-import { titleForms } from '../../index/passages/title-forms.ts';
-import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import { documentFields, titleForms } from '../../index/passages/document-fields.ts';
+import type { CutText, FoundPassage, Models, Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
-import { addTimings, type StageTimings } from '../../search/timings.ts';
-import { idInUrl, passageName } from '../passage-name.ts';
-import { cutCharacters } from './cut-text.ts';
-import { type Lookup, lookupsOfDocument, titleKeys } from './document-lookup.ts';
-import { findPassages } from './find-passages.ts';
+import { addTimings, NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
+import type { RecordedOpening } from '../recording/recorded-search.ts';
+import { findPassages, type Lookup, lookupsOfDocument, titleKeys } from './document-lookup.ts';
 import { joinPassages, orderedPassages } from './join-passages.ts';
+import { idInUrl, passageName } from './passage-name.ts';
 
 /** Longest text of a document, in UTF-16 units. It bounds the memory of a reply. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 export interface WholeDocument {
-  /** The id of the document, or else that of its first passage, or its URL, title or row. */
+  /** The id of the document, or else the id, URL, title or row of its first passage. */
   readonly id: string;
   /** The column `url`, or `trawl://INDEX/ID`. */
   readonly url: string;
@@ -30,15 +27,9 @@ export interface WholeDocument {
   readonly idsJson: readonly (string | undefined)[];
 }
 
-export interface Documents {
-  /** One per place; undefined if no passage was found. */
-  readonly documents: readonly (WholeDocument | undefined)[];
+interface FoundDocuments<Found = WholeDocument> {
+  readonly documents: readonly Found[];
   readonly timings: StageTimings;
-}
-
-/** The document of each place. */
-export interface FoundDocuments extends Documents {
-  readonly documents: readonly WholeDocument[];
 }
 
 interface Options {
@@ -48,7 +39,6 @@ interface Options {
   readonly slice: TimeSlice;
 }
 
-/** The documents that passages belong to. */
 export async function documentsOfPassages(
   retriever: Retriever,
   passages: readonly FoundPassage[],
@@ -65,17 +55,17 @@ export async function documentsOfPassages(
 }
 
 /**
- * Documents by id or URL. An id is that of a document, else of a passage, whose document it gives. A URL is compared as it is; if no
- * passage has it, it may be the title in a wiki's URL, or a title.
+ * Documents by id or URL; undefined where no passage was found. An id names a document, or else a passage, and then gives its document. A
+ * URL is compared as it is; if no passage has it, it may be the title in a wiki's URL, or a title.
  */
 export async function documentsByName(
   retriever: Retriever,
   names: readonly ({ readonly id: string } | { readonly url: string })[],
   options: Options,
-): Promise<Documents> {
+): Promise<FoundDocuments<WholeDocument | undefined>> {
   const lookups = names.map((name) => ('id' in name ? lookupsOfId(name.id) : lookupsOfUrl(name.url, retriever.info)));
   const first = await findPassages(retriever, lookups, 1, options.signal);
-  const passages = first.found.flatMap(([passage]) => (passage === undefined ? [] : [passage]));
+  const passages = first.found.flatMap(([passage]) => passage ?? []);
   const whole = await documentsOfPassages(retriever, passages, options);
   let next = 0;
   const documents = first.found.map(({ length }) => (length === 0 ? undefined : whole.documents[next++]));
@@ -118,4 +108,76 @@ function joinedDocument(found: readonly FoundPassage[], { index }: RetrieverInfo
     rows: passages.map((each) => each.row),
     idsJson: passages.map((each) => each.fields.idJson),
   };
+}
+
+export const CUT_UNITS = ['words', 'characters', 'tokens'] as const;
+
+/** The most words, characters or tokens of a document. */
+export interface DocumentCut {
+  readonly unit: (typeof CUT_UNITS)[number];
+  /** At least 1. */
+  readonly most: number;
+}
+
+/**
+ * The same documents with the beginnings of their texts.
+ *
+ * @throws TrawlError NOT_SUPPORTED for tokens, if the index has no tokenizer.
+ */
+export async function cutDocuments(
+  retriever: Models,
+  documents: readonly WholeDocument[],
+  { unit, most }: DocumentCut,
+  { signal, slice }: Pick<Options, 'signal' | 'slice'>,
+): Promise<FoundDocuments> {
+  if (unit === 'tokens') {
+    const { texts, timings } = await retriever.cut({ texts: documents.map(({ text }) => text), tokens: most, signal });
+    return { documents: documents.map((document, i) => withText(document, texts[i]!)), timings };
+  }
+  const cut: WholeDocument[] = [];
+  for (const document of documents) {
+    cut.push(withText(document, unit === 'words' ? cutWords(document.text, most) : cutCharacters(document.text, most)));
+    if (slice.isOver) await slice.yield();
+  }
+  return { documents: cut, timings: NO_TIMINGS };
+}
+
+function withText(document: WholeDocument, { text, isCut }: CutText): WholeDocument {
+  return { ...document, text, isCut: isCut || document.isCut };
+}
+
+/** The opening of passages by a name that a client gave. */
+export function openingOf(opened: string, found: readonly FoundPassage[]): RecordedOpening {
+  const passages = found.map(({ row, source, document }) => ({
+    row: source?.row ?? row,
+    index: source?.index,
+    idJson: documentFields(document).idJson,
+  }));
+  return { opened, passages };
+}
+
+/** The opening of a document by a name that a client gave; undefined: nothing has that name. */
+export function openingOfDocument(opened: string, document: WholeDocument | undefined): RecordedOpening {
+  const { rows, idsJson } = document ?? { rows: [], idsJson: [] };
+  return { opened, passages: rows.map((row, i) => ({ row, idJson: idsJson[i] })) };
+}
+
+/** The first `most` words of a text, in their spelling and spacing. A word is a run of characters without white space. */
+export function cutWords(text: string, most: number): CutText {
+  const word = /\S+/g;
+  let end = 0;
+  for (let count = 0; count < most; count++) {
+    const match = word.exec(text);
+    if (match === null) return { text, isCut: false };
+    end = word.lastIndex;
+  }
+  return /\S/.test(text.slice(end)) ? { text: text.slice(0, end), isCut: true } : { text, isCut: false };
+}
+
+/** The first `most` UTF-16 units of a text, one fewer if they would end within a character. @internal */
+export function cutCharacters(text: string, most: number): CutText {
+  if (text.length <= most) return { text, isCut: false };
+  const unit = text.charCodeAt(most - 1);
+  const splits = unit >= 0xd800 && unit <= 0xdbff;
+  return { text: text.slice(0, splits ? most - 1 : most), isCut: true };
 }

@@ -1,13 +1,18 @@
 import type { ColumnType } from '../../engine/filter/column.ts';
-import type { IndexDefinition } from '../../index/document-store/index-definition.ts';
+import type { IndexDefinition } from '../../index/document-store/index-files.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
-import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
-import { indexesOf } from './leased-indexes.ts';
+import {
+  type ElasticsearchReply,
+  type ElasticsearchRequest,
+  type ElasticsearchRoute,
+  jsonReply,
+} from './elasticsearch-route.ts';
+import { indexesInPath } from './leased-indexes.ts';
 import { similarityOf } from './query/knn-rows.ts';
 import { VECTOR_FIELD } from './query/queried-field.ts';
-import { refuseUnknownParameters } from './search-request.ts';
-import { settingsJson } from './write/index-settings.ts';
+import { COMMON_PARAMETERS, refuseUnknownParameters } from './search-request.ts';
+import { settingsJson } from './write/index-definition.ts';
 
 export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
   { method: 'GET', url: '/_cluster/health', handle: health },
@@ -19,34 +24,25 @@ export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
   { method: 'GET', url: '/:index/_settings', handle: describeSettings },
 ];
 
-const SHARED = [
-  'error_trace',
-  'expand_wildcards',
-  'human',
-  'ignore_unavailable',
-  'index',
-  'local',
-  'master_timeout',
-  'pretty',
-];
+const PARAMETERS = [...COMMON_PARAMETERS, 'expand_wildcards', 'ignore_unavailable', 'local', 'master_timeout'];
+const DESCRIBE_PARAMETERS = [...PARAMETERS, 'allow_no_indices', 'flat_settings', 'include_defaults'];
 
 function indexes(asked: ElasticsearchRequest): readonly RetrieverInfo[] {
-  const { path, parameters, routes } = asked;
-  const names = indexesOf(routes.holder, {
-    names: path.index,
-    ignoreUnavailable: parameters.ignore_unavailable === 'true',
-  });
-  return names.flatMap((name) => routes.holder.slot(name).retriever?.info ?? []);
+  return indexesInPath(asked).flatMap((name) => asked.routes.holder.slot(name).retriever?.info ?? []);
 }
 
 function health(asked: ElasticsearchRequest): ElasticsearchReply {
-  refuseUnknownParameters(
-    asked.parameters,
-    [...SHARED, 'level', 'timeout', 'wait_for_active_shards', 'wait_for_events', 'wait_for_nodes', 'wait_for_status'],
-    '/_cluster/health',
-  );
+  refuseUnknownParameters(asked, [
+    ...PARAMETERS,
+    'level',
+    'timeout',
+    'wait_for_active_shards',
+    'wait_for_events',
+    'wait_for_nodes',
+    'wait_for_status',
+  ]);
   const shards = indexes(asked).length;
-  return json({
+  return jsonReply({
     cluster_name: 'trawl',
     status: 'green',
     timed_out: false,
@@ -66,7 +62,7 @@ function health(asked: ElasticsearchRequest): ElasticsearchReply {
   });
 }
 
-/** A value of an index; `made` of one that was made over HTTP. */
+/** A value of an index. `made`: its definition if it was made over HTTP. */
 type CatColumn = (info: RetrieverInfo, made: IndexDefinition | undefined) => string;
 
 /** The columns of `_cat/indices` by name; those after `docs.deleted` are bytes. */
@@ -91,73 +87,53 @@ function sizeOf({ memory: { residentBytes, touchedBytes, mappedBytes, lexicalByt
 /** A table of text, or JSON with `format=json` or if the client accepts nothing else. */
 function catIndices(asked: ElasticsearchRequest): ElasticsearchReply {
   const { parameters, request } = asked;
-  refuseUnknownParameters(
-    parameters,
-    [...SHARED, 'bytes', 'format', 'h', 'v', 's', 'pri', 'health', 'time'],
-    '/_cat/indices',
-  );
+  refuseUnknownParameters(asked, [...PARAMETERS, 'bytes', 'format', 'h', 'v', 's', 'pri', 'health', 'time']);
   const names = parameters.h === undefined || parameters.h === '' ? [...COLUMNS.keys()] : parameters.h.split(',');
   const columns = names.map((name) => {
-    const value = COLUMNS.get(name);
-    if (value === undefined)
-      throw illegalArgument(
-        `Unable to list the column [${name.slice(0, 100)}]; there are ${[...COLUMNS.keys()].join(', ')}`,
-      );
-    return { name, value };
+    const column = COLUMNS.get(name);
+    if (column !== undefined) return column;
+    const known = [...COLUMNS.keys()].join(', ');
+    throw illegalArgument(`Unable to list the column [${name.slice(0, 100)}]; there are ${known}`);
   });
   const rows = indexes(asked).map((info) => {
     const made = asked.routes.config.writable?.definition(info.index);
-    return columns.map(({ value }) => value(info, made));
+    return columns.map((column) => column(info, made));
   });
   const accepted = /json/i.test(request.headers.accept ?? '');
   if (parameters.format === 'json' || (parameters.format === undefined && accepted)) {
-    return json(rows.map((row) => Object.fromEntries(row.map((value, i) => [names[i], value]))));
+    return jsonReply(rows.map((row) => Object.fromEntries(row.map((value, i) => [names[i], value]))));
   }
   const table = parameters.v === undefined || parameters.v === 'false' ? rows : [names, ...rows];
   const widths = names.map((_, i) => Math.max(0, ...table.map((row) => row[i]!.length)));
-  const lines = table.map(
-    (row) =>
-      `${row
-        .map((value, i) => value.padEnd(widths[i]!))
-        .join(' ')
-        .trimEnd()}\n`,
-  );
-  return { pieces: lines.length === 0 ? [''] : lines, type: 'text/plain; charset=UTF-8' };
+  const lines = table.map((row) => row.map((value, i) => value.padEnd(widths[i]!)).join(' '));
+  return { pieces: lines.map((line) => `${line.trimEnd()}\n`), type: 'text/plain; charset=UTF-8' };
 }
 
-/** Exists and what it has: for `HEAD /index` and `GET /index`. */
+/** Whether indexes exist, and what they have. */
 function describe(asked: ElasticsearchRequest): ElasticsearchReply {
-  refuseUnknownParameters(
-    asked.parameters,
-    [...SHARED, 'allow_no_indices', 'flat_settings', 'include_defaults', 'features'],
-    '/',
-  );
-  const found = indexes(asked).map((info): [string, object] => [
-    info.index,
-    {
-      aliases: {},
-      mappings: mappingsOf(info, asked),
-      settings: settingsOf(info, asked),
-    },
-  ]);
-  return json(Object.fromEntries(found));
+  refuseUnknownParameters(asked, [...DESCRIBE_PARAMETERS, 'features']);
+  return describedBy(asked, (info) => ({
+    aliases: {},
+    mappings: mappings(info, asked),
+    settings: settings(info, asked),
+  }));
 }
 
 function describeMapping(asked: ElasticsearchRequest): ElasticsearchReply {
-  refuseUnknownParameters(asked.parameters, [...SHARED, 'allow_no_indices'], '/_mapping');
-  return json(Object.fromEntries(indexes(asked).map((info) => [info.index, { mappings: mappingsOf(info, asked) }])));
+  refuseUnknownParameters(asked, [...PARAMETERS, 'allow_no_indices']);
+  return describedBy(asked, (info) => ({ mappings: mappings(info, asked) }));
 }
 
 function describeSettings(asked: ElasticsearchRequest): ElasticsearchReply {
-  refuseUnknownParameters(
-    asked.parameters,
-    [...SHARED, 'allow_no_indices', 'flat_settings', 'include_defaults', 'name'],
-    '/_settings',
-  );
-  return json(Object.fromEntries(indexes(asked).map((info) => [info.index, { settings: settingsOf(info, asked) }])));
+  refuseUnknownParameters(asked, [...DESCRIBE_PARAMETERS, 'name']);
+  return describedBy(asked, (info) => ({ settings: settings(info, asked) }));
 }
 
-function settingsOf({ index, generation }: RetrieverInfo, { routes }: ElasticsearchRequest): object {
+function describedBy(asked: ElasticsearchRequest, describeOne: (info: RetrieverInfo) => object): ElasticsearchReply {
+  return jsonReply(Object.fromEntries(indexes(asked).map((info) => [info.index, describeOne(info)])));
+}
+
+function settings({ index, generation }: RetrieverInfo, { routes }: ElasticsearchRequest): object {
   const definition = routes.config.writable?.definition(index);
   if (definition !== undefined) return settingsJson(definition);
   return { index: { number_of_shards: '1', number_of_replicas: '0', provided_name: index, uuid: generation } };
@@ -171,7 +147,7 @@ const COLUMN_MAPPINGS: Readonly<Record<ColumnType, string>> = {
 };
 
 /** The fields that can be searched (those with words, the columns, the vectors), or the mapping with which an index was made over HTTP. */
-function mappingsOf(info: RetrieverInfo, { routes }: ElasticsearchRequest): object {
+function mappings(info: RetrieverInfo, { routes }: ElasticsearchRequest): object {
   const definition = routes.config.writable?.definition(info.index);
   if (definition !== undefined) {
     return { dynamic: definition.strict ? 'strict' : 'false', properties: definition.properties };
@@ -181,16 +157,12 @@ function mappingsOf(info: RetrieverInfo, { routes }: ElasticsearchRequest): obje
   for (const { name, type } of columns) properties.set(name, { type: COLUMN_MAPPINGS[type] });
   for (const field of bm25?.fields ?? []) {
     const column = columns.find(({ name }) => name === field);
-    const more = column === undefined ? {} : { fields: { keyword: { type: COLUMN_MAPPINGS[column.type] } } };
-    properties.set(field, { type: 'text', analyzer: bm25?.analyser, ...more });
+    const fields = column && { keyword: { type: COLUMN_MAPPINGS[column.type] } };
+    properties.set(field, { type: 'text', analyzer: bm25?.analyser, fields });
   }
   if (dimension > 0 && !properties.has(VECTOR_FIELD)) {
     const vectors = { type: 'dense_vector', dims: dimension, index: true, similarity: similarityOf(info) };
     properties.set(VECTOR_FIELD, vectors);
   }
   return { properties: Object.fromEntries(properties) };
-}
-
-function json(value: unknown): ElasticsearchReply {
-  return { pieces: [JSON.stringify(value)] };
 }

@@ -1,15 +1,19 @@
 import { TrawlError } from '../../base/errors.ts';
+import { separated } from '../dialects/parts/search-plan.ts';
 import { isLimited } from '../indexes/view-choice.ts';
-import { documentId, rowOfId } from './document-id.ts';
-import { ElasticsearchError, illegalArgument, indexNotFound } from './elasticsearch-error.ts';
+import { ElasticsearchError, errorObject, illegalArgument, indexNotFound } from './elasticsearch-error.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
-import { elasticsearchError } from './error-format.ts';
-import { JsonBody, type ObjectNode } from './json-nodes.ts';
-import { itemsOf, objectOf, textOf } from './json-values.ts';
-import { indexesOf, withIndexes } from './leased-indexes.ts';
-import { refuseUnknownParameters } from './search-request.ts';
-import { requestedIndexes } from './search-route.ts';
-import { type SourceChoice, sourceChoiceFrom, sourceChoiceOf, sourceOf } from './source-filter.ts';
+import { type JsonNode, parseJson } from './json-node.ts';
+import { requestedIndexes, withIndexes } from './leased-indexes.ts';
+import { documentId } from './search-reply.ts';
+import { COMMON_PARAMETERS, refuseUnknownParameters } from './search-request.ts';
+import {
+  parseSourceChoice,
+  readSourceChoice,
+  SOURCE_PARAMETERS,
+  type SourceChoice,
+  sourceJson,
+} from './source-filter.ts';
 
 export const DOCUMENT_ROUTES: readonly ElasticsearchRoute[] = [
   { method: ['GET', 'HEAD'], url: '/:index/_doc/:id', handle: getDocument },
@@ -18,20 +22,13 @@ export const DOCUMENT_ROUTES: readonly ElasticsearchRoute[] = [
   { method: ['GET', 'POST'], url: '/:index/_mget', handle: getMany },
 ];
 
-/** Parameters that change nothing here, and those of `_source`. */
-const PARAMETERS = [
-  '_source',
-  '_source_excludes',
-  '_source_includes',
-  'index',
-  'preference',
-  'pretty',
-  'human',
-  'error_trace',
-  'realtime',
-  'refresh',
-  'routing',
-];
+const PARAMETERS = [...COMMON_PARAMETERS, ...SOURCE_PARAMETERS, 'preference', 'realtime', 'refresh', 'routing'];
+
+interface Wanted {
+  readonly index: string;
+  readonly id: string;
+  readonly source: SourceChoice;
+}
 
 /** A passage, and which of its changes it is. */
 interface Found {
@@ -41,27 +38,27 @@ interface Found {
   readonly seqNo: number;
 }
 
-interface Wanted {
-  readonly index: string;
-  readonly id: string;
-  readonly source: SourceChoice;
-}
-
 async function getDocument(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
-  const wanted = wantedOf(asked);
-  const document = await find(asked, wanted);
-  return { status: document === undefined ? 404 : 200, pieces: [documentJson(wanted, document)] };
+  const wanted = wantedDocument(asked);
+  const found = await findDocument(asked, wanted);
+  return { status: found === undefined ? 404 : 200, pieces: [documentJson(wanted, found)] };
 }
 
 async function getSource(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
-  const wanted = wantedOf(asked);
-  const document = await find(asked, wanted);
-  if (document !== undefined) return { pieces: [sourceOf(document.document, wanted.source) ?? document.document] };
-  const { index, id } = wanted;
+  const wanted = wantedDocument(asked);
+  const found = await findDocument(asked, wanted);
+  if (found !== undefined) return { pieces: [sourceJson(found.document, wanted.source) ?? found.document] };
   throw new ElasticsearchError(404, {
     type: 'resource_not_found_exception',
-    reason: `Document not found [${index}]/[${id.slice(0, 100)}]`,
+    reason: `Document not found [${wanted.index}]/[${wanted.id.slice(0, 100)}]`,
   });
+}
+
+function wantedDocument(asked: ElasticsearchRequest): Wanted {
+  const { path, parameters } = asked;
+  refuseUnknownParameters(asked, PARAMETERS);
+  const source = parseSourceChoice(parameters) ?? 'all';
+  return { index: requestedIndexes(asked).names ?? '', id: path.id ?? '', source };
 }
 
 /**
@@ -69,100 +66,79 @@ async function getSource(asked: ElasticsearchRequest): Promise<ElasticsearchRepl
  * error of its document alone.
  */
 async function getMany(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
-  const { request, body: text, parameters, routes } = asked;
-  refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
-  const body = new JsonBody(text);
-  const root = objectOf(body, body.root, 'a multi-get');
-  const source = sourceChoiceFrom(parameters) ?? 'all';
-  const wanted: Wanted[] = [];
-  for (const [name, node] of root.members) {
-    const items = itemsOf(node);
-    if (name === 'docs') {
-      for (const item of items) wanted.push(partOf(body, objectOf(body, item, 'a document'), asked.path.index, source));
-    } else if (name === 'ids') {
-      const index = asked.path.index;
-      if (index === undefined) throw illegalArgument('Validation Failed: 1: index is missing for doc 0;');
-      for (const item of items) wanted.push({ index, id: textOf(body, item, 'an id'), source });
-    } else throw body.fault(node, `unexpected token [${name.slice(0, 100)}], expected [docs] or [ids]`);
-  }
+  const { parameters, routes } = asked;
+  refuseUnknownParameters(asked, PARAMETERS);
+  const wanted = readMany(asked, parseSourceChoice(parameters) ?? 'all');
   if (wanted.length === 0) throw illegalArgument('Validation Failed: 1: no documents to get;');
   const { maxHits } = routes.config;
   if (wanted.length > maxHits)
     throw illegalArgument(`The request has ${wanted.length} ids; the limit of this server is ${maxHits}`);
-  const pieces: string[] = [];
+  const documents: string[] = [];
   for (const one of wanted) {
     try {
-      pieces.push(documentJson(one, await find(asked, one)));
+      documents.push(documentJson(one, await findDocument(asked, one)));
     } catch (error) {
       if (!(error instanceof TrawlError && error.code === 'NOT_FOUND')) throw error;
-      const { error: cause } = elasticsearchError(error, 404);
-      pieces.push(JSON.stringify({ _index: one.index, _id: one.id, error: cause }));
+      documents.push(JSON.stringify({ _index: one.index, _id: one.id, error: errorObject(error, 404).error }));
     }
   }
-  return { pieces: ['{"docs":[', ...pieces.flatMap((piece, i) => (i === 0 ? [piece] : [',', piece])), ']}'] };
+  return { pieces: ['{"docs":[', ...separated(documents, (document) => document), ']}'] };
 }
 
-function partOf(body: JsonBody, node: ObjectNode, ofPath: string | undefined, ofUrl: SourceChoice): Wanted {
-  let index = ofPath;
+function readMany({ body, path: { index } }: ElasticsearchRequest, source: SourceChoice): Wanted[] {
+  return [...parseJson(body).object('a multi-get')].flatMap(([name, node]) => {
+    if (name === 'docs') return node.items.map((item) => readWanted(item, index, source));
+    if (name !== 'ids') throw node.fault(`unexpected token [${name.slice(0, 100)}], expected [docs] or [ids]`);
+    if (index === undefined) throw illegalArgument('Validation Failed: 1: index is missing for doc 0;');
+    return node.items.map((item) => ({ index, id: item.text('an id'), source }));
+  });
+}
+
+function readWanted(node: JsonNode, indexInPath: string | undefined, sourceInUrl: SourceChoice): Wanted {
+  let index = indexInPath;
   let id: string | undefined;
-  let source = ofUrl;
-  for (const [name, value] of node.members) {
-    if (name === '_index') index = textOf(body, value, '[_index]');
-    else if (name === '_id') id = textOf(body, value, '[_id]');
-    else if (name === '_source') source = sourceChoiceOf(body, value);
-    else if (name !== 'routing') {
-      throw body.fault(value, `Unknown parameter [${name.slice(0, 100)}] of a document`);
-    }
+  let source = sourceInUrl;
+  for (const [name, value] of node.object('a document')) {
+    if (name === '_index') index = value.text('[_index]');
+    else if (name === '_id') id = value.text('[_id]');
+    else if (name === '_source') source = readSourceChoice(value);
+    else if (name !== 'routing') throw value.fault(`Unknown parameter [${name.slice(0, 100)}] of a document`);
   }
   if (index === undefined) throw illegalArgument('Validation Failed: 1: index is missing for doc 0;');
   if (id === undefined) throw illegalArgument('Validation Failed: 1: id is missing for doc 0;');
   return { index, id, source };
 }
 
-function wantedOf(asked: ElasticsearchRequest): Wanted {
-  const { request, path, parameters } = asked;
-  refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
-  const source = sourceChoiceFrom(parameters) ?? 'all';
-  return { index: requestedIndexes(asked) ?? '', id: path.id ?? '', source };
-}
-
 /**
  * The passage with an id; undefined if the index has none. Of several the first counts. A document that was written over HTTP is found
  * before the next refresh, too, but in a view only what searches find.
  */
-async function find(asked: ElasticsearchRequest, { index, id }: Wanted): Promise<Found | undefined> {
-  const { request, routes } = asked;
-  if (!indexesOf(routes.holder, { names: undefined }).includes(index)) throw indexNotFound(index);
+async function findDocument(asked: ElasticsearchRequest, { index, id }: Wanted): Promise<Found | undefined> {
+  const { request, routes, signal } = asked;
+  if (!routes.holder.slots.some(({ name }) => name === index)) throw indexNotFound(index);
   const { writable } = routes.config;
   if (writable?.definition(index) !== undefined && !isLimited(request, routes.config)) {
     const [stored] = await writable.read(index, [id]);
     return stored ? { ...stored, document: stored.source } : undefined;
   }
-  const document = await passageById(asked, { index, id });
-  // Every passage is in its first version.
-  return document === undefined ? undefined : { document, version: 1, seqNo: 0 };
-}
-
-function passageById(
-  asked: ElasticsearchRequest,
-  { index, id }: Pick<Wanted, 'index' | 'id'>,
-): Promise<string | undefined> {
-  const { signal } = asked;
   return withIndexes(asked, [index], async ([retriever]) => {
-    const row = rowOfId(id);
-    const { found } = await retriever!.find({ by: 'id', keys: [id], limit: 1, signal });
-    const [passage] = found[0]!;
-    if (passage !== undefined || row === undefined) return passage?.document;
-    // A passage with an id has no other name.
-    const byRow = (await retriever!.find({ by: 'row', keys: [row], limit: 1, signal })).found[0]![0];
-    return byRow !== undefined && documentId(byRow.document, byRow.row) === id ? byRow.document : undefined;
+    const byId = await retriever!.find({ by: 'id', keys: [id], limit: 1, signal });
+    let [passage] = byId.found[0]!;
+    // As `documentId` names a passage without an id.
+    const row = /^row (\d{1,15})$/.exec(id)?.[1];
+    if (passage === undefined && row !== undefined) {
+      const byRow = await retriever!.find({ by: 'row', keys: [row], limit: 1, signal });
+      passage = byRow.found[0]!.find((each) => documentId(each.document, each.row) === id);
+    }
+    // Every passage is in its first version.
+    return passage && { document: passage.document, version: 1, seqNo: 0 };
   });
 }
 
 function documentJson({ index, id, source }: Wanted, found: Found | undefined): string {
   const head = `{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)}`;
   if (found === undefined) return `${head},"found":false}`;
-  const chosen = sourceOf(found.document, source);
+  const chosen = sourceJson(found.document, source);
   const version = `"_version":${found.version},"_seq_no":${found.seqNo},"_primary_term":1`;
   return `${head},${version},"found":true${chosen === undefined ? '' : `,"_source":${chosen}`}}`;
 }

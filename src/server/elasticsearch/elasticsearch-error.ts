@@ -1,4 +1,6 @@
+import type { FastifyRequest } from 'fastify';
 import { TrawlError } from '../../base/errors.ts';
+import type { ErrorFormat } from '../dialects/dialect.ts';
 
 /** The place of a fault in a body, from 1. */
 export interface Location {
@@ -6,16 +8,12 @@ export interface Location {
   readonly col: number;
 }
 
-/** Members of an error beside `type` and `reason`, such as `line` or `index`. */
-type More = Readonly<Record<string, unknown>>;
-
-/** An error as Elasticsearch writes it. */
-export interface ErrorCause extends More {
+/** An error as Elasticsearch writes it. Some types have further members, such as `index`. */
+interface ErrorCause extends Partial<Location>, Readonly<Record<string, unknown>> {
   readonly type: string;
   readonly reason: string;
 }
 
-/** An error of a request in Elasticsearch's format, with its status. */
 export class ElasticsearchError extends TrawlError {
   readonly status: number;
   readonly failure: ErrorCause;
@@ -30,18 +28,19 @@ export class ElasticsearchError extends TrawlError {
   }
 }
 
-/** The JSON object of an error, within a body of its own or within the part of another reply. */
-export function errorObject(error: ElasticsearchError): { error: object; status: number } {
-  return { error: { root_cause: [error.root], ...error.failure }, status: error.status };
-}
-
 export function illegalArgument(reason: string): ElasticsearchError {
   return new ElasticsearchError(400, { type: 'illegal_argument_exception', reason });
 }
 
-export function parsingException(reason: string, location: Location, more: More = {}): ElasticsearchError {
-  const root = { type: 'parsing_exception', reason, ...location };
-  return new ElasticsearchError(400, { ...root, ...more }, root);
+/** A fault whose message begins with its place. */
+export function contentException(
+  { line, col }: Location,
+  reason: string,
+  more: { readonly caused_by?: ErrorCause; readonly root?: ErrorCause } = {},
+): ElasticsearchError {
+  const { root, ...members } = more;
+  const cause = { type: 'x_content_parse_exception', reason: `[${line}:${col}] ${reason}`, ...members };
+  return new ElasticsearchError(400, cause, root);
 }
 
 /** An error that every shard finds while it searches, as Elasticsearch reports it. */
@@ -61,14 +60,61 @@ export function queryFailure(index: string, why: string): ElasticsearchError {
   return searchPhaseFailure({ type: 'query_shard_exception', reason, index_uuid: '_na_', index });
 }
 
-export function indexNotFound(index: string): ElasticsearchError {
-  const shown = index.slice(0, 100);
+export function indexNotFound(name: string): ElasticsearchError {
+  const index = name.slice(0, 100);
   return new ElasticsearchError(404, {
     type: 'index_not_found_exception',
-    reason: `no such index [${shown}]`,
+    reason: `no such index [${index}]`,
     'resource.type': 'index_or_alias',
-    'resource.id': shown,
+    'resource.id': index,
     index_uuid: '_na_',
-    index: shown,
+    index,
   });
+}
+
+/** Elasticsearch's names of Trawl's errors. */
+const TYPES: Readonly<Partial<Record<TrawlError['code'], string>>> = {
+  UNAUTHORIZED: 'security_exception',
+  FORBIDDEN: 'security_exception',
+  OVERLOADED: 'es_rejected_execution_exception',
+  PERTURBED: 'es_rejected_execution_exception',
+  NOT_READY: 'cluster_block_exception',
+  BODY_TOO_LARGE: 'content_too_long_exception',
+  DEADLINE_EXCEEDED: 'timeout_exception',
+  CANCELLED: 'task_cancelled_exception',
+  NOT_FOUND: 'resource_not_found_exception',
+};
+
+/** The JSON object of any error, as a reply or as a part of one. */
+export function errorObject(error: TrawlError, status: number): { error: object | string; status: number } {
+  // Elasticsearch reports this error without a type.
+  if (error.code === 'UNSUPPORTED_MEDIA_TYPE') return { error: error.message, status };
+  if (error instanceof ElasticsearchError) {
+    return { error: { root_cause: [error.root], ...error.failure }, status: error.status };
+  }
+  const type = TYPES[error.code] ?? (status === 500 ? 'exception' : 'illegal_argument_exception');
+  const reason = status === 500 ? 'The server failed. Its log has the details under the request id.' : error.message;
+  return errorObject(new ElasticsearchError(status, { type, reason }), status);
+}
+
+/** The format and statuses of errors on the routes of Elasticsearch. */
+export const ELASTICSEARCH_ERRORS: ErrorFormat = {
+  name: 'elasticsearch',
+  statuses: {
+    INVALID_JSON: 400,
+    INVALID_REQUEST: 400,
+    K_TOO_LARGE: 400,
+    NOT_SUPPORTED: 400,
+    QUERY_TOO_LONG: 400,
+    TOO_MANY_QUERIES: 400,
+    UNSUPPORTED_MEDIA_TYPE: 406,
+    // Its clients retry a 429.
+    OVERLOADED: 429,
+  },
+  statusOf: (error) => (error instanceof ElasticsearchError ? error.status : undefined),
+  errorBody: (error, status) => JSON.stringify(errorObject(error, status)),
+};
+
+export function isElasticsearch(request: FastifyRequest): boolean {
+  return request.dialect === ELASTICSEARCH_ERRORS;
 }

@@ -1,16 +1,15 @@
-import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { TrawlError } from '../../base/errors.ts';
 import { NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
 import type { Access } from '../access/access.ts';
 import { clientSignal, deadlineErrorOr, deadlineOf } from '../connections/client-signal.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
-import { byteLength, writeReply } from '../json-reply.ts';
-import { elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
-import { countRequest, refuseIfNotReady, type SearchRoutes } from '../routes/dialects.ts';
-import { ELASTICSEARCH_ERRORS } from './error-format.ts';
-import { checkMediaTypes, jsonTypeFor } from './media-types.ts';
-import type { UrlParameters } from './search-request.ts';
+import { roundedTimings } from '../metrics/server-timing.ts';
+import { countRequest, prepareReply, refuseIfNotReady, type SearchRoutes } from '../routes/dialects.ts';
+import { ELASTICSEARCH_ERRORS, ElasticsearchError } from './elasticsearch-error.ts';
+
+/** Parameters of a URL; an empty text for a parameter without a value. */
+export type UrlParameters = Readonly<Record<string, string | undefined>>;
 
 /** A request on a route of Elasticsearch, with its body as text. */
 export interface ElasticsearchRequest {
@@ -40,6 +39,10 @@ export interface ElasticsearchRoute {
   /** Default: read. */
   readonly access?: Access;
   handle(request: ElasticsearchRequest): Promise<ElasticsearchReply> | ElasticsearchReply;
+}
+
+export function jsonReply(value: unknown): ElasticsearchReply {
+  return { pieces: [JSON.stringify(value)] };
 }
 
 /** Adds a route of Elasticsearch, with the limits and metrics of the other search routes. */
@@ -73,50 +76,28 @@ async function answer(
   const { config, metrics, replies, bodies } = routes;
   const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
   try {
-    const body = textOf(request.body);
+    const body = bodyText(request.body);
     request.body = undefined;
     bodies.release(request.raw);
-    const {
-      status = 200,
-      pieces,
-      type,
-      searches,
-    } = await route.handle({
-      request,
-      body,
-      path: request.params as ElasticsearchRequest['path'],
-      parameters: parametersOf(request),
-      signal,
-      routes,
-    });
-    replies.refuseIfFull();
-    const replyStart = performance.now();
-    const chunks = await writeReply(pieces, signal, replies.hold(request.raw, reply.raw));
-    const timings = {
-      parse: 0,
-      ...(searches?.timings ?? NO_TIMINGS),
-      reply: performance.now() - replyStart,
-      total: elapsedMs(request),
-    };
+    const path = request.params as ElasticsearchRequest['path'];
+    const asked = { request, body, path, parameters: parametersOf(request), signal, routes };
+    const { status = 200, pieces, type = jsonTypeFor(request), searches } = await route.handle(asked);
+    const stages = { parse: 0, ...(searches?.timings ?? NO_TIMINGS) };
+    const { timings, send } = await prepareReply(pieces, { request, reply, signal }, stages, replies);
     if (searches !== undefined) {
-      const { name: dialect } = ELASTICSEARCH_ERRORS;
-      metrics.answered({ dialect, queries: searches.count, truncated: 0, failed: 0, timings });
-      request.answered = { dialect, index: null, queries: searches.count, timings };
-      request.log.info({ dialect, queries: searches.count, ...roundedTimings(timings) }, 'retrieved');
+      const answered = { dialect: ELASTICSEARCH_ERRORS.name, queries: searches.count };
+      metrics.answered({ ...answered, truncated: 0, failed: 0, timings });
+      request.answered = { ...answered, index: null, timings };
+      request.log.info({ ...answered, ...roundedTimings(timings) }, 'retrieved');
     }
-    reply
-      .code(status)
-      .header('content-type', type ?? jsonTypeFor(request))
-      .header('content-length', byteLength(chunks))
-      .header('cache-control', 'no-store')
-      .header('server-timing', serverTiming(timings));
-    return reply.send(chunks.length === 1 ? chunks[0] : Readable.from(chunks));
+    reply.code(status);
+    return send(type);
   } catch (error) {
     throw deadlineErrorOr(error, signal);
   }
 }
 
-function textOf(body: unknown): string {
+function bodyText(body: unknown): string {
   if (!(body instanceof Uint8Array)) return '';
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(body);
@@ -132,4 +113,40 @@ function parametersOf({ query }: FastifyRequest): UrlParameters {
       .filter(([name]) => !name.startsWith('trawl-'))
       .map(([name, value]) => [name, [value].flat().at(-1)]),
   );
+}
+
+const VENDOR = /^application\/vnd\.elasticsearch\+(?:json|x-ndjson)\s*;\s*compatible-with\s*=\s*([89])\s*$/i;
+const BODIES = /^application\/(?:vnd\.elasticsearch\+)?(?:json|x-ndjson)\s*(?:;.*)?$/i;
+
+/**
+ * Refuses what Elasticsearch refuses before it reads a body: another content type than JSON, and a version of the protocol in only
+ * one of `accept` and `content-type`, or different ones. A missing content type is accepted.
+ */
+function checkMediaTypes(request: FastifyRequest): void {
+  const { accept = '', 'content-type': type = '', 'content-length': length = 0 } = request.headers;
+  if (request.headers['transfer-encoding'] === undefined && !(Number(length) > 0)) return;
+  if (type !== '' && !BODIES.test(type)) {
+    throw new TrawlError('UNSUPPORTED_MEDIA_TYPE', `Content-Type header [${type.slice(0, 200)}] is not supported`);
+  }
+  if (type === '' || versionOf(accept) === versionOf(type)) return;
+  throw new ElasticsearchError(400, {
+    type: 'media_type_header_exception',
+    reason:
+      'A compatible version is required on both Content-Type and Accept headers if either one has requested a compatible version. ' +
+      `Accept=${accept.slice(0, 200)}, Content-Type=${type.slice(0, 200)}`,
+  });
+}
+
+/** The content type of a JSON reply: the one of `accept` if it names a version. */
+export function jsonTypeFor(request: FastifyRequest): string {
+  const version = versionOf(request.headers.accept ?? '');
+  return version === undefined ? 'application/json' : `application/vnd.elasticsearch+json;compatible-with=${version}`;
+}
+
+/** The version of the protocol in a media type, 8 or 9; undefined if it names none. */
+function versionOf(header: string): string | undefined {
+  return header
+    .split(',')
+    .map((type) => VENDOR.exec(type.trim())?.[1])
+    .find((version) => version !== undefined);
 }

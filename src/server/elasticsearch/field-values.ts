@@ -4,9 +4,8 @@ import { sourceOfRow } from '../../index/document-store/written-row.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
 import { doubleText } from './java-numbers.ts';
-import type { JsonBody, JsonNode } from './json-nodes.ts';
-import { booleanOf, itemsOf, textOf } from './json-values.ts';
-import { readParameters } from './query/clause.ts';
+import type { JsonNode } from './json-node.ts';
+import { readParameters, readText } from './query/clause.ts';
 import { fitsPattern } from './query/dsl-query.ts';
 
 /** A field of a hit's `fields`: a name or a pattern with `*`. */
@@ -19,42 +18,41 @@ export interface WantedField {
 const TEXT_FORMATS = ['strict_date_optional_time', 'date_optional_time', 'strict_date_time', 'date_time'];
 
 /** `fields` of a body: `["title", {"field": "date", "format": "epoch_millis"}]`. */
-export function wantedFieldsOf(body: JsonBody, node: JsonNode): readonly WantedField[] {
-  return itemsOf(node).map((item): WantedField => {
-    if (item.type !== 'object') return { pattern: textOf(body, item, '[fields]'), format: 'text' };
-    let pattern: string | undefined;
-    let format: WantedField['format'] = 'text';
-    readParameters({ body, name: 'fields' }, item, {
-      field: (value) => {
-        pattern = textOf(body, value, '[field]');
-      },
-      format: (value) => {
-        const name = textOf(body, value, '[format]');
-        if (name !== 'epoch_millis' && !TEXT_FORMATS.includes(name)) {
-          throw illegalArgument(
-            `[format] of [fields] is [${name.slice(0, 100)}]; expected ${TEXT_FORMATS[0]} or epoch_millis`,
-          );
-        }
-        format = name === 'epoch_millis' ? name : 'text';
-      },
-      include_unmapped: (value) => {
-        if (booleanOf(body, value, '[include_unmapped]'))
-          throw illegalArgument('[include_unmapped] is not supported by this server');
+export function readWantedFields(node: JsonNode): readonly WantedField[] {
+  return node.items.map((item): WantedField => {
+    if (item.members === undefined) return { pattern: item.text('[fields]'), format: 'text' };
+    const { field: pattern, format = 'text' } = readParameters('fields', item, {
+      field: readText,
+      format: readFormat,
+      include_unmapped(value, what) {
+        if (value.boolean(what)) throw illegalArgument('[include_unmapped] is not supported by this server');
       },
     });
-    if (pattern === undefined) throw body.fault(item, '[fields] entry has no [field]');
+    if (pattern === undefined) throw item.fault('[fields] entry has no [field]');
     return { pattern, format };
   });
 }
 
-/** The JSON text of a hit's `fields`; undefined if the passage has none of them. */
+function readFormat(node: JsonNode, what: string): WantedField['format'] {
+  const name = node.text(what);
+  if (name === 'epoch_millis') return name;
+  if (TEXT_FORMATS.includes(name)) return 'text';
+  throw illegalArgument(`[format] of [fields] is [${name.slice(0, 100)}]; expected ${TEXT_FORMATS[0]} or epoch_millis`);
+}
+
+/**
+ * The JSON text of a hit's `fields`; undefined if the passage has none of them.
+ *
+ * @param integers the columns whose numbers have no fraction.
+ */
 export function fieldsJson(
   document: string,
-  { bm25, columns, integers }: Pick<RetrieverInfo, 'bm25' | 'columns'> & { readonly integers: ReadonlySet<string> },
+  { bm25, columns }: RetrieverInfo,
+  integers: ReadonlySet<string>,
   wanted: readonly WantedField[],
 ): string | undefined {
   const row: unknown = JSON.parse(sourceOfRow(document));
-  const words = (bm25?.fields ?? []).map((name): Column => ({ name, type: 'string' }));
+  const words: readonly string[] = bm25?.fields ?? [];
   const parts: string[] = [];
   const add = (name: string, column: Column): void => {
     const format = wanted.find(({ pattern }) => fitsPattern(pattern, name))?.format;
@@ -65,10 +63,9 @@ export function fieldsJson(
     const texts = values.map((value) => (isInteger ? String(value) : valueJson(value, column.type, format)));
     parts.push(`${JSON.stringify(name)}:[${texts.join(',')}]`);
   };
-  for (const field of words) add(field.name, field);
+  for (const name of words) add(name, { name, type: 'string' });
   for (const column of columns) {
-    const hasWords = words.some(({ name }) => name === column.name);
-    if (!hasWords) add(column.name, column);
+    if (!words.includes(column.name)) add(column.name, column);
     if (column.type === 'string') add(`${column.name}.keyword`, column);
   }
   return parts.length === 0 ? undefined : `{${parts.join(',')}}`;

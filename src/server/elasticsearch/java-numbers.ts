@@ -22,10 +22,10 @@ export function floatText(value: number): string {
 function halfToEven(value: number, text: string, digits: number): string {
   const exact = value.toExponential(100);
   // The sign and the first digit, the point, and the other digits.
-  const kept = exact.slice(0, exact.indexOf('.') + 1 + digits);
-  const rest = exact.slice(kept.length, exact.indexOf('e'));
-  const isTie = /^50*$/.test(rest) && /[02468]\.?$/.test(kept);
-  const even = `${kept.replace(/\.$/, '')}${exact.slice(exact.indexOf('e'))}`;
+  const shortened = exact.slice(0, exact.indexOf('.') + 1 + digits);
+  const rest = exact.slice(shortened.length, exact.indexOf('e'));
+  const isTie = /^50*$/.test(rest) && /[02468]\.?$/.test(shortened);
+  const even = `${shortened.replace(/\.$/, '')}${exact.slice(exact.indexOf('e'))}`;
   return isTie && Math.fround(Number(even)) === value ? even : text;
 }
 

@@ -1,4 +1,5 @@
 import type { Retriever } from '../../search/retriever.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { hasViewsOf, retrieverFor } from '../indexes/view-choice.ts';
 import { indexNotFound } from './elasticsearch-error.ts';
@@ -9,7 +10,12 @@ export interface IndexNames {
   /** Names of indexes and groups, and patterns, with commas in between; undefined, `_all` or `*`: all indexes. */
   readonly names: string | undefined;
   /** Whether unknown names are left out instead of refused. */
-  readonly ignoreUnavailable?: boolean;
+  readonly ignoreUnavailable: boolean;
+}
+
+/** The indexes that a request names in its path, or elsewhere as on the other routes of the server. */
+export function requestedIndexes({ request, path, parameters }: ElasticsearchRequest): IndexNames {
+  return { names: path.index ?? chosenIndex(request), ignoreUnavailable: parameters.ignore_unavailable === 'true' };
 }
 
 /**
@@ -18,9 +24,9 @@ export interface IndexNames {
  * @param isUsable whether patterns and `_all` find an index. One that is named and is not usable is refused when it is used.
  * @throws ElasticsearchError index_not_found_exception.
  */
-export function indexesOf(
+function indexesOf(
   holder: IndexRegistry,
-  { names, ignoreUnavailable = false }: IndexNames,
+  { names, ignoreUnavailable }: IndexNames,
   isUsable: (name: string) => boolean = () => true,
 ): readonly string[] {
   const known = holder.slots.map(({ name }) => name).sort();
@@ -47,9 +53,15 @@ export function indexesOf(
   return [...found].sort();
 }
 
+/** The names of the indexes that a request names in its path, in their order. @throws ElasticsearchError index_not_found_exception. */
+export function indexesInPath({ routes, path, parameters }: ElasticsearchRequest): readonly string[] {
+  const ignoreUnavailable = parameters.ignore_unavailable === 'true';
+  return indexesOf(routes.holder, { names: path.index, ignoreUnavailable });
+}
+
 /** The indexes that a request searches. Patterns and `_all` leave out those that do not have its views. */
 export function searchedIndexes(
-  { request, routes: { holder, config } }: Pick<ElasticsearchRequest, 'request' | 'routes'>,
+  { request, routes: { holder, config } }: ElasticsearchRequest,
   names: IndexNames,
 ): readonly string[] {
   return indexesOf(holder, names, (name) => {
@@ -60,7 +72,7 @@ export function searchedIndexes(
 
 /** Calls `use` with the retrievers of the indexes, which stay open until it has ended. */
 export async function withIndexes<T>(
-  { request, routes: { holder, config } }: Pick<ElasticsearchRequest, 'request' | 'routes'>,
+  { request, routes: { holder, config } }: ElasticsearchRequest,
   names: readonly string[],
   use: (retrievers: readonly Retriever[]) => Promise<T>,
 ): Promise<T> {

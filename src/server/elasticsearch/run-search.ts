@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { defined } from '../../base/objects.ts';
 import { BM25_PROFILES } from '../../engine/lexical/bm25.ts';
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
@@ -7,8 +8,7 @@ import { compareOrder, type TreeHit, type TreeOrder } from '../../search/calls/t
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
-import { QueryTexts } from './highlight/query-texts.ts';
-import type { DslKnn } from './query/dsl-query.ts';
+import { analysedQuery, type QueryTexts } from './highlight/matched-words.ts';
 import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';
 import { lexicalTree, matchingRows, type QueriedIndex } from './query/lexical-tree.ts';
 import type { SearchRequest } from './search-request.ts';
@@ -17,6 +17,8 @@ import { orderValuesAfter, treeOrder } from './sort-order.ts';
 /** An index of a search, with the query as it was searched there. */
 interface SearchedIndex {
   readonly info: RetrieverInfo;
+  /** The columns whose numbers have no fraction, because a mapping has them as `long` or another type of integers. */
+  readonly integers: ReadonlySet<string>;
   readonly query: LexicalQuery;
   /** For highlighting; undefined if nothing is highlighted. */
   readonly texts: QueryTexts | undefined;
@@ -27,12 +29,11 @@ export interface IndexHit extends TreeHit {
 }
 
 export interface SearchResult {
-  /** Indexes searched. */
   readonly indexes: number;
   /** Best first, or sorted; equal hits in the order of the indexes and of their rows. */
   readonly hits: readonly IndexHit[];
-  /** Null without a match. */
-  readonly best: number | null;
+  /** The best score; undefined without a match. */
+  readonly best: number | undefined;
   /** Exact up to `trackTotal` of the request, else more than it. */
   readonly total: number;
   /** How the server changed the hits of the indexes on purpose, together. Absent if it did not. */
@@ -40,31 +41,38 @@ export interface SearchResult {
   readonly timings: StageTimings;
 }
 
-/** Searches one index, or several, whose hits are merged by their scores, or by what they are sorted by. */
+/**
+ * Searches one index, or several, whose hits are merged by their scores, or by what they are sorted by.
+ *
+ * @param integersOf the columns of an index whose numbers have no fraction.
+ */
 export async function runSearch(
   retrievers: readonly Retriever[],
   search: SearchRequest,
+  integersOf: (index: string) => ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<SearchResult> {
   const { from, size, trackTotal, minScore, sort, after, trackScores } = search;
   const isOne = retrievers.length === 1;
   const now = Date.now();
   const indexes = retrievers.map((retriever): QueriedIndex => ({ retriever, size, now, signal }));
-  const filters = await Promise.all(indexes.map((index) => filtersOf(search, index)));
-  const nearest = await nearestOf(search, indexes, filters);
+  // For each index, the rows that each knn of the request may find; undefined: all.
+  const filters = await Promise.all(
+    indexes.map((index) => Promise.all(search.knn.map(({ filter }) => matchingRows(filter, index)))),
+  );
+  const nearest = await nearestOfAll(search, indexes, filters);
   const hits: IndexHit[] = [];
   const best: number[] = [];
   let order: readonly TreeOrder[] | undefined;
   let total = 0;
   const changes: Perturbed[] = [];
-  const text = textOf(search);
+  const text = searchedText(search);
+  const key = isOne || search.knn.length === 0 ? searchKey(search, now) : undefined;
   let timings = NO_TIMINGS;
   for (const [i, retriever] of retrievers.entries()) {
-    const index = indexes[i]!;
     const { info } = retriever;
     order = sort && treeOrder(sort, info);
-    const query = await queryOf(search, index, nearest[i]!, filters[i]!);
-    const key = keyOf(search, { isOne, now });
+    const query = await indexQuery(search, indexes[i]!, nearest[i]!, filters[i]!);
     const found = await retriever.searchTree({
       query,
       parameters: BM25_PROFILES.elasticsearch,
@@ -73,113 +81,91 @@ export async function runSearch(
       size: isOne ? size : from + size,
       count: trackTotal === false ? 0 : Math.max(1, Math.min(trackTotal, info.rows)),
       minScore,
-      ...(order === undefined ? {} : { order, scored: trackScores }),
-      ...(sort === undefined || after === undefined ? {} : { after: orderValuesAfter(after, sort, info) }),
+      order,
+      scored: order && trackScores,
+      after: sort && after && orderValuesAfter(after, sort, info),
       key,
       text,
       signal,
     });
     if (found.perturbed !== undefined) changes.push(found.perturbed);
     const isHighlighted = search.highlight.length > 0 && found.hits.length > 0 && info.bm25 !== null;
-    const texts = isHighlighted ? await QueryTexts.of(query, info.bm25.analyser, signal) : undefined;
-    const searched = { info, query, texts };
-    for (const hit of found.hits) hits.push({ ...hit, index: searched });
+    const texts = isHighlighted ? await analysedQuery(query, info.bm25.analyser, signal) : undefined;
+    const index = { info, integers: integersOf(info.index), query, texts };
+    for (const hit of found.hits) hits.push({ ...hit, index });
     if (found.best !== null) best.push(found.best);
     total += found.total;
     timings = addTimings(timings, found.timings);
   }
-  if (!isOne) hits.sort(comparing(order));
+  if (!isOne) {
+    hits.sort((a, b) =>
+      order === undefined ? b.score - a.score : compareOrder(order, a.orderValues ?? [], b.orderValues ?? []),
+    );
+  }
   return {
     indexes: retrievers.length,
     hits: isOne ? hits : hits.slice(from, from + size),
-    best: best.length === 0 ? null : Math.max(...best),
+    best: best.length === 0 ? undefined : Math.max(...best),
     total,
-    ...(changes.length === 0 ? {} : { perturbed: together(changes) }),
+    perturbed: changes.length === 0 ? undefined : together(changes),
     timings,
   };
 }
 
 /** What a search asks for, for the record: the words of a `match` or `multi_match`, else the query as JSON. */
-export function textOf({ query, knn }: Pick<SearchRequest, 'query' | 'knn'>): string {
+export function searchedText({ query, knn }: SearchRequest): string {
+  if (knn.length > 0) return JSON.stringify({ query, knn });
   const hasText = query?.type === 'match' || query?.type === 'multi-match';
-  if (hasText && knn.length === 0) return query.text;
-  return JSON.stringify(knn.length === 0 ? (query ?? { type: 'match-all' }) : { query, knn });
+  return hasText ? query.text : JSON.stringify(query ?? { type: 'match-all' });
+}
+
+/** Equal searches of an index share their result: the key stands for all that the request's query depends on. */
+function searchKey({ query, knn, size }: SearchRequest, now: number): string {
+  const text = JSON.stringify([query, knn, size]);
+  return createHash('sha256')
+    .update(text.includes('now') ? `${now} ${text}` : text)
+    .digest('base64url');
 }
 
 function together(changes: readonly Perturbed[]): Perturbed {
-  const sum = (name: 'droppedGold' | 'distractors'): Perturbed => {
-    const count = changes.reduce((all, each) => all + (each[name] ?? 0), 0);
-    return count === 0 ? {} : { [name]: count };
-  };
+  const sum = (name: 'droppedGold' | 'distractors'): number | undefined =>
+    changes.reduce((all, each) => all + (each[name] ?? 0), 0) || undefined;
   // The indexes wait for one delay.
-  const delayMs = Math.max(...changes.map((each) => each.delayMs ?? 0));
-  return { ...sum('droppedGold'), ...sum('distractors'), ...(delayMs === 0 ? {} : { delayMs }) };
+  const delayMs = Math.max(...changes.map((each) => each.delayMs ?? 0)) || undefined;
+  return defined({ droppedGold: sum('droppedGold'), distractors: sum('distractors'), delayMs });
 }
 
-function comparing(order: readonly TreeOrder[] | undefined): (a: IndexHit, b: IndexHit) => number {
-  return (a, b) =>
-    order === undefined ? b.score - a.score : compareOrder(order, a.orderValues ?? [], b.orderValues ?? []);
-}
-
-/** The query of one index: that of the request, or its nearest passages, whose scores are added. */
-async function queryOf(
+/** The query of the request as one index searches it. With `knn`, the scores of the nearest passages are added. */
+async function indexQuery(
   { query, knn }: SearchRequest,
   index: QueriedIndex,
   nearest: readonly (readonly ScoredRow[])[],
   filters: readonly (RowBitmap | undefined)[],
 ): Promise<LexicalQuery> {
-  const all = { type: 'match-all', boost: 1 } as const;
-  if (knn.length === 0) return lexicalTree(query ?? all, index);
+  if (knn.length === 0) return lexicalTree(query ?? { type: 'match-all', boost: 1 }, index);
   const { rows } = index.retriever.info;
   const should = knn.map(({ boost }, i) => scoredRowsQuery(nearest[i]!, rows, { boost, among: filters[i] }));
   const words = query === undefined ? [] : [await lexicalTree(query, index)];
   return { type: 'bool', should: [...should, ...words] };
 }
 
-/** The rows that each knn of the request may find in an index; undefined: all. */
-function filtersOf({ knn }: SearchRequest, index: QueriedIndex): Promise<readonly (RowBitmap | undefined)[]> {
-  return Promise.all(knn.map(({ filter }) => matchingRows(filter, index)));
-}
-
 /** For each index and each knn of the request, its rows among the k nearest of all indexes together. */
-async function nearestOf(
-  { knn, size }: SearchRequest,
+async function nearestOfAll(
+  { knn: searches, size }: SearchRequest,
   indexes: readonly QueriedIndex[],
   filters: readonly (readonly (RowBitmap | undefined)[])[],
 ): Promise<readonly (readonly (readonly ScoredRow[])[])[]> {
-  const ofIndexes: ScoredRow[][][] = indexes.map(() => []);
-  for (const [i, one] of knn.entries()) {
-    const k = Math.max(1, one.k ?? size);
-    const found = await Promise.all(indexes.map((index, at) => nearestIn(one, k, index, filters[at]![i])));
+  const byIndex: ScoredRow[][][] = indexes.map(() => []);
+  for (const [i, knn] of searches.entries()) {
+    const k = Math.max(1, knn.k ?? size);
+    const found = await Promise.all(
+      indexes.map(({ retriever, signal }, at) => nearestRows(retriever, { knn, k, rows: filters[at]![i], signal })),
+    );
     const all = found.flatMap((rows, index) => rows.map((scored) => ({ index, scored })));
-    const kept = all.sort((a, b) => b.scored.score - a.scored.score || a.index - b.index).slice(0, k);
-    for (const [index, of] of ofIndexes.entries()) {
-      of.push(kept.flatMap((each) => (each.index === index ? [each.scored] : [])));
+    const nearest = all.sort((a, b) => b.scored.score - a.scored.score || a.index - b.index).slice(0, k);
+    for (const [index, lists] of byIndex.entries()) {
+      lists.push(nearest.flatMap((each) => (each.index === index ? [each.scored] : [])));
     }
   }
-  return ofIndexes;
-}
-
-function nearestIn(
-  knn: DslKnn,
-  k: number,
-  index: QueriedIndex,
-  rows: RowBitmap | undefined,
-): Promise<readonly ScoredRow[]> {
-  return nearestRows(index.retriever, { knn, k, rows, signal: index.signal });
-}
-
-/**
- * Equal searches of an index share their result. Undefined where the query depends on more than the request: on another index, or on
- * the time.
- */
-function keyOf(
-  { query, knn, size }: SearchRequest,
-  { isOne, now }: { readonly isOne: boolean; readonly now: number },
-): string | undefined {
-  if (knn.length > 0 && !isOne) return undefined;
-  const text = JSON.stringify([query, knn, size]);
-  return createHash('sha256')
-    .update(text.includes('now') ? `${now} ${text}` : text)
-    .digest('base64url');
+  return byIndex;
 }

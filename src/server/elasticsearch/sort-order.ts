@@ -1,12 +1,10 @@
-import type { StoredValue } from '../../engine/filter/bind-filter.ts';
-import type { Column } from '../../engine/filter/column.ts';
+import type { Column, StoredValue } from '../../engine/filter/column.ts';
 import type { OrderValue, TreeOrder } from '../../search/calls/tree-call.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
-import { ElasticsearchError, illegalArgument, queryFailure, searchPhaseFailure } from './elasticsearch-error.ts';
+import { contentException, illegalArgument, queryFailure, searchPhaseFailure } from './elasticsearch-error.ts';
 import { doubleText, floatText } from './java-numbers.ts';
-import type { JsonBody, JsonNode } from './json-nodes.ts';
-import { itemsOf, textOf, tokenOf } from './json-values.ts';
-import { readParameters } from './query/clause.ts';
+import type { JsonNode } from './json-node.ts';
+import { readParameters, readText } from './query/clause.ts';
 import { parseDateMath } from './query/date-math.ts';
 import { queriedField } from './query/queried-field.ts';
 
@@ -23,22 +21,22 @@ export interface SortCriterion {
 }
 
 /** `sort` of a body. Undefined for `_score` alone, which is the default. */
-export function sortOf(body: JsonBody, node: JsonNode): readonly SortCriterion[] | undefined {
-  const criteria = itemsOf(node).flatMap((item): SortCriterion[] => {
-    if (item.type === 'string') return [criterion(item.value)];
-    if (item.type !== 'object')
-      throw body.fault(item, `malformed sort format, expected a field, but found ${tokenOf(item)}`);
+export function readSort(node: JsonNode): readonly SortCriterion[] | undefined {
+  const criteria = node.items.flatMap((item): SortCriterion[] => {
+    if (typeof item.value === 'string') return [criterion(item.value)];
+    if (item.members === undefined)
+      throw item.fault(`malformed sort format, expected a field, but found ${item.token}`);
     return [...item.members].map(([field, value]) =>
-      value.type === 'object'
-        ? criterionOf(body, field, value)
-        : criterion(field, textOf(body, value, `[${field.slice(0, 100)}]`)),
+      value.members === undefined
+        ? criterion(field, value.text(`[${field.slice(0, 100)}]`))
+        : readCriterion(field, value),
     );
   });
   return isDefault(criteria) ? undefined : criteria;
 }
 
 /** `sort` of a URL: `year:desc,_score`. */
-export function sortFrom(text: string): readonly SortCriterion[] | undefined {
+export function parseSort(text: string): readonly SortCriterion[] | undefined {
   const criteria = text.split(',').map((part) => {
     const colon = part.lastIndexOf(':');
     return colon < 1 ? criterion(part) : criterion(part.slice(0, colon), part.slice(colon + 1));
@@ -51,52 +49,36 @@ function isDefault(criteria: readonly SortCriterion[]): boolean {
   return first === undefined || (more.length === 0 && first.field === '_score' && first.descending);
 }
 
+/** @param order `asc` or `desc`; undefined: scores descend, and other values ascend. */
 function criterion(field: string, order?: string): SortCriterion {
-  const descending = order === undefined ? field === '_score' : isDescending(order);
-  return { field, descending, missing: '_last', mode: undefined, unmappedType: undefined };
+  const name = (order ?? (field === '_score' ? 'desc' : 'asc')).toLowerCase();
+  if (order !== undefined && name !== 'asc' && name !== 'desc')
+    throw illegalArgument(`Unknown SortOrder [${order.slice(0, 100)}]`);
+  return { field, descending: name === 'desc', missing: '_last', mode: undefined, unmappedType: undefined };
 }
 
-function isDescending(order: string): boolean {
-  const name = order.toLowerCase();
-  if (name === 'asc' || name === 'desc') return name === 'desc';
-  throw illegalArgument(`Unknown SortOrder [${order.slice(0, 100)}]`);
-}
+const READERS = {
+  order(node: JsonNode, what: string): string {
+    const order = node.text(what);
+    if (/^(?:asc|desc)$/i.test(order)) return order;
+    throw contentException(node.location, '[field_sort] failed to parse field [order]', {
+      caused_by: { type: 'illegal_argument_exception', reason: `Unknown SortOrder [${order.slice(0, 100)}]` },
+    });
+  },
+  missing: readText,
+  mode(node: JsonNode, what: string): 'min' | 'max' {
+    const mode = node.text(what).toLowerCase();
+    if (mode === 'min' || mode === 'max') return mode;
+    throw illegalArgument(`[sort] [mode] is [${mode.slice(0, 100)}]; expected min or max`);
+  },
+  unmapped_type: readText,
+};
 
-function criterionOf(body: JsonBody, field: string, node: Extract<JsonNode, { type: 'object' }>): SortCriterion {
-  let order: string | undefined;
-  let missing = '_last';
-  let mode: SortCriterion['mode'];
-  let unmappedType: string | undefined;
-  const readers = {
-    order: (value: JsonNode): void => {
-      order = textOf(body, value, '[order]');
-      if (!/^(?:asc|desc)$/i.test(order)) throw unknownOrder(body, value, order);
-    },
-    missing: (value: JsonNode): void => {
-      missing = textOf(body, value, '[missing]');
-    },
-    mode: (value: JsonNode): void => {
-      const name = textOf(body, value, '[mode]').toLowerCase();
-      if (name !== 'min' && name !== 'max')
-        throw illegalArgument(`[sort] [mode] is [${name.slice(0, 100)}]; expected min or max`);
-      mode = name;
-    },
-    unmapped_type: (value: JsonNode): void => {
-      unmappedType = textOf(body, value, '[unmapped_type]');
-    },
-  };
+function readCriterion(field: string, node: JsonNode): SortCriterion {
   const isSpecial = field === '_score' || field === '_doc';
-  readParameters({ body, name: 'sort' }, node, isSpecial ? { order: readers.order } : readers);
+  const readers: Partial<typeof READERS> = isSpecial ? { order: READERS.order } : READERS;
+  const { order, missing = '_last', mode, unmapped_type: unmappedType } = readParameters('sort', node, readers);
   return { ...criterion(field, order), missing, mode, unmappedType };
-}
-
-function unknownOrder(body: JsonBody, node: JsonNode, order: string): ElasticsearchError {
-  const { line, col } = body.locate(node.at);
-  return new ElasticsearchError(400, {
-    type: 'x_content_parse_exception',
-    reason: `[${line}:${col}] [field_sort] failed to parse field [order]`,
-    caused_by: { type: 'illegal_argument_exception', reason: `Unknown SortOrder [${order.slice(0, 100)}]` },
-  });
 }
 
 /** How one index orders its hits. @throws ElasticsearchError for a field that it cannot sort by. */
@@ -105,47 +87,43 @@ export function treeOrder(criteria: readonly SortCriterion[], info: RetrieverInf
     if (field === '_score' || field === '_doc') return { by: field === '_score' ? 'score' : 'row', descending };
     const column = sortColumn(field, info);
     if (column === undefined) {
-      if (unmappedType === undefined)
-        throw queryFailureOf(info, `No mapping found for [${field.slice(0, 100)}] in order to sort on`);
-      return { by: 'nothing', descending };
+      if (unmappedType !== undefined) return { by: 'nothing', descending };
+      throw queryFailure(info.index, `No mapping found for [${field.slice(0, 100)}] in order to sort on`);
     }
-    const which = mode === undefined ? {} : { which: mode === 'min' ? ('least' as const) : ('most' as const) };
-    return { by: { column: column.name }, descending, missing: missingOf(missing, column, info), ...which };
+    const which = mode && (mode === 'min' ? 'least' : 'most');
+    return { by: { column: column.name }, descending, missing: missingValue(missing, column, info), which };
   });
 }
 
 function sortColumn(name: string, info: RetrieverInfo): Column | undefined {
   const field = queriedField(name, info);
-  if (field?.kind === 'column') return field.column;
-  if (field === undefined) return undefined;
-  const own = field.kind === 'text' && info.columns.some((column) => column.name === name);
+  if (field === undefined || field.kind === 'column') return field?.column;
+  const isColumn = field.kind === 'text' && info.columns.some((column) => column.name === name);
   throw searchPhaseFailure({
     type: 'illegal_argument_exception',
-    reason: own
+    reason: isColumn
       ? `[${name}] has words, which cannot be sorted. Sort by its column, [${name}.keyword].`
       : `Fielddata is disabled on [${name}] in [${info.index}], so it cannot be sorted. Sort by a column: trawl optimize INDEX --column NAME:TYPE.`,
   });
 }
 
-function missingOf(text: string, column: Column, info: RetrieverInfo): NonNullable<TreeOrder['missing']> {
+function missingValue(text: string, column: Column, { index }: RetrieverInfo): NonNullable<TreeOrder['missing']> {
   if (text === '_last' || text === '_first') return text === '_last' ? 'last' : 'first';
   const value = storedValue(text, column);
-  if (value === null)
-    throw queryFailureOf(info, `[missing] of [${column.name}] is [${text.slice(0, 100)}], which is no ${column.type}`);
-  return { value };
+  if (value !== undefined) return { value };
+  throw queryFailure(index, `[missing] of [${column.name}] is [${text.slice(0, 100)}], which is not a ${column.type}`);
 }
 
-/** A value as columns store it; null for a text that is none. */
-function storedValue(text: string, { type }: Column): StoredValue | null {
+/** A value as columns store it; undefined for a text that has none. */
+function storedValue(text: string, { type }: Column): StoredValue | undefined {
   if (type === 'string') return text;
-  if (type === 'boolean') return text === 'true' ? 1 : text === 'false' ? 0 : numberOrNull(text);
-  if (type === 'number') return numberOrNull(text);
-  const formats = ['epoch_millis', 'date'] as const;
-  return parseDateMath(text, { now: Date.now(), roundUp: false, formats }) ?? null;
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return Number(text === 'true');
+  if (type !== 'date') return finiteNumber(text);
+  return parseDateMath(text, { now: Date.now(), roundUp: false, formats: ['epoch_millis', 'date'] });
 }
 
-function numberOrNull(text: string): number | null {
-  return text.trim() === '' || !Number.isFinite(Number(text)) ? null : Number(text);
+function finiteNumber(text: string): number | undefined {
+  return text.trim() === '' || !Number.isFinite(Number(text)) ? undefined : Number(text);
 }
 
 /** Elasticsearch's values of rows without a date or a boolean: the largest and the smallest long. */
@@ -153,57 +131,59 @@ const LONG = /^-?922337203685477\d{4}$/;
 
 /** The values of `search_after` in one index, one for each criterion. */
 export function orderValuesAfter(
-  body: readonly (string | null)[],
+  after: readonly (string | null)[],
   criteria: readonly SortCriterion[],
   info: RetrieverInfo,
 ): readonly OrderValue[] {
   return criteria.map(({ field }, i): OrderValue => {
-    const text = body[i] ?? null;
-    if (text === null) return null;
-    if (field === '_score') return Math.fround(Number(wanted(numberOrNull(text), field, text)));
-    if (field === '_doc') return wanted(numberOrNull(text), field, text);
-    const column = sortColumn(field, info);
-    if (column === undefined || (column.type !== 'string' && (LONG.test(text) || /^-?Infinity$/.test(text))))
-      return null;
-    return wanted(storedValue(text, column), field, text);
+    const text = after[i] ?? null;
+    const value = text === null ? null : valueAfter(text, field, info);
+    if (value !== undefined) return value;
+    throw illegalArgument(`Failed to parse search_after value for field [${field}]: [${text?.slice(0, 100)}]`);
   });
 }
 
-function wanted(value: StoredValue | null, field: string, text: string): StoredValue {
-  if (value !== null) return value;
-  throw illegalArgument(`Failed to parse search_after value for field [${field}]: [${text.slice(0, 100)}]`);
+/** Undefined for a text that is not a value of the field. */
+function valueAfter(text: string, field: string, info: RetrieverInfo): OrderValue | undefined {
+  const number = finiteNumber(text);
+  if (field === '_doc') return number;
+  if (field === '_score') return number && Math.fround(number);
+  const column = sortColumn(field, info);
+  const isMissing = column?.type !== 'string' && (LONG.test(text) || /^-?Infinity$/.test(text));
+  return column === undefined || isMissing ? null : storedValue(text, column);
 }
 
-/** The JSON text of the values that a hit was sorted by. */
+/** For Elasticsearch's types: the type of column whose rows without a value have the same sort value. Others are like dates. */
+const COLUMN_TYPES: ReadonlyMap<string, Column['type']> = new Map([
+  ['keyword', 'string'],
+  ['double', 'number'],
+  ['float', 'number'],
+]);
+
+/**
+ * The JSON text of the values that a hit was sorted by.
+ *
+ * @param integers the columns whose numbers have no fraction.
+ */
 export function sortValuesJson(
   values: readonly OrderValue[],
   criteria: readonly SortCriterion[],
-  info: RetrieverInfo & { readonly integers: ReadonlySet<string> },
+  info: RetrieverInfo,
+  integers: ReadonlySet<string>,
 ): string {
   const texts = criteria.map(({ field, descending, missing, unmappedType }, i) => {
     const value = values[i] ?? null;
     if (field === '_doc') return String(value);
     if (field === '_score') return floatText(Number(value));
     const column = sortColumn(field, info);
-    const hasFractions = column === undefined || !info.integers.has(column.name);
-    const type = column?.type ?? COLUMN_TYPES_OF.get(unmappedType ?? '') ?? 'date';
-    if (value !== null) return type === 'number' && hasFractions ? doubleText(Number(value)) : JSON.stringify(value);
+    const type = column?.type ?? COLUMN_TYPES.get(unmappedType ?? '') ?? 'date';
+    const hasFraction = type === 'number' && !(column !== undefined && integers.has(column.name));
+    if (value !== null) return hasFraction ? doubleText(Number(value)) : JSON.stringify(value);
     // A row without a value stands at an end of the order.
     const isLargest = descending === (missing === '_first');
     if (type === 'string') return 'null';
-    if (type === 'number' && hasFractions) return isLargest ? '"Infinity"' : '"-Infinity"';
+    if (hasFraction) return isLargest ? '"Infinity"' : '"-Infinity"';
     return isLargest ? '9223372036854775807' : '-9223372036854775808';
   });
   return `[${texts.join(',')}]`;
-}
-
-/** The types of columns whose rows without a value have the same sort value as those of a type of Elasticsearch. */
-const COLUMN_TYPES_OF: ReadonlyMap<string, Column['type']> = new Map([
-  ['keyword', 'string'],
-  ['double', 'number'],
-  ['float', 'number'],
-]);
-
-function queryFailureOf({ index }: RetrieverInfo, why: string): Error {
-  return queryFailure(index, why);
 }

@@ -1,6 +1,7 @@
 import { illegalArgument } from './elasticsearch-error.ts';
 
-const UNITS: ReadonlyMap<string, number> = new Map([
+/** Milliseconds by unit. */
+export const TIME_UNITS: ReadonlyMap<string, number> = new Map([
   ['nanos', 1e-6],
   ['micros', 1e-3],
   ['ms', 1],
@@ -21,5 +22,5 @@ export function milliseconds(text: string, name: string): number | undefined {
       `failed to parse setting [${name}] with value [${text.slice(0, 100)}] as a time value: unit is missing or unrecognized`,
     );
   }
-  return Math.min(MAX_MS, Math.max(1, Math.ceil(Number(match[1]) * UNITS.get(match[2]!)!)));
+  return Math.min(MAX_MS, Math.max(1, Math.ceil(Number(match[1]) * TIME_UNITS.get(match[2]!)!)));
 }

@@ -3,8 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { asTrawlError, isNodeError, TrawlError } from '../../base/errors.ts';
 import { elapsedMs, totalOnly } from '../metrics/server-timing.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { clientError } from './client-error.ts';
-import { ERROR_STATUS } from './error-status.ts';
+import { clientError, ERROR_STATUS } from './error-status.ts';
 import { RequestError, type ValidationIssue } from './request-error.ts';
 
 /**
@@ -44,28 +43,22 @@ export function sendError(
   logError(error, status, request, reply);
   config.metrics?.refused(error.code);
   const shown = clientError(error);
-  if (status === 503) reply.header('retry-after', retryAfterS(error, config));
+  if (status === 503) {
+    // The error's own time counts if it is larger.
+    const ofError = Math.min(MAX_RETRY_AFTER_S, error.details.retryAfterS ?? 0);
+    reply.header('retry-after', Math.max(config.retryAfterS, ofError));
+  }
   void reply
     .code(status)
     .header('content-type', 'application/json; charset=utf-8')
-    .header('cache-control', 'no-store')
     .header('server-timing', totalOnly(elapsedMs(request)))
     .send(dialect?.errorBody?.(shown, status) ?? errorBody(shown, status));
-}
-
-/** Seconds: the configured value, or the error's own (at most a minute) if that is larger. */
-function retryAfterS({ details }: TrawlError, config: Pick<ServerConfig, 'retryAfterS'>): number {
-  return Math.max(config.retryAfterS, Math.min(MAX_RETRY_AFTER_S, details.retryAfterS ?? 0));
 }
 
 /** Logs the route's pattern instead of the path, which may contain a client's text. */
 function logError(error: TrawlError, status: number, request: FastifyRequest, reply: FastifyReply): void {
   const { url: route } = request.routeOptions;
-  const where = {
-    method: request.method,
-    route,
-    ...(request.dialect == null ? {} : { dialect: request.dialect.name }),
-  };
+  const where = { method: request.method, route, dialect: request.dialect?.name };
   if (reply.raw.destroyed || request.raw.socket.destroyed) {
     request.log.info({ ...where, code: error.code }, 'client disconnected before the response');
   } else if (status === 500 || error.code === 'RELOAD_FAILED') {

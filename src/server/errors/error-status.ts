@@ -1,10 +1,10 @@
-import type { ErrorCode } from '../../base/errors.ts';
+import { ERROR_CODES, type ErrorCode, TrawlError } from '../../base/errors.ts';
 
 /**
- * The HTTP status of every error code. Overload is 503 instead of 429, because clients of these protocols retry a 5xx and give up
- * on a 4xx. Codes of the command line and of index builds are 500, because only a bug can send them to a client.
+ * The statuses of the errors that clients get. Overload is 503 instead of 429, because clients of these protocols retry a 5xx and give up
+ * on a 4xx.
  */
-export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
+const STATUSES: Readonly<Partial<Record<ErrorCode, number>>> = {
   INVALID_JSON: 422,
   INVALID_REQUEST: 422,
   K_TOO_LARGE: 422,
@@ -41,68 +41,32 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   DEADLINE_EXCEEDED: 503,
   // Sent only if the server cancelled the request; a client that disconnected gets no response.
   CANCELLED: 503,
-  USAGE: 500,
-  CONFIG_INVALID: 500,
-  CORPUS_NOT_FOUND: 500,
-  CORPUS_FORMAT_UNKNOWN: 500,
-  CORPUS_BAD_LINE: 500,
-  CORPUS_DUPLICATE_ID: 500,
-  CORPUS_EMPTY: 500,
-  CORPUS_CHANGED: 500,
-  TEMPLATE_INVALID: 500,
-  INDEX_NOT_FOUND: 500,
-  INDEX_EXISTS: 500,
-  BUILD_LOCKED: 500,
-  BUILD_DIFFERS: 500,
-  SHARDS_INCOMPLETE: 500,
-  SHARDS_DIFFER: 500,
-  INDEX_VERSION_UNSUPPORTED: 500,
-  INDEX_MANIFEST_INVALID: 500,
-  INDEX_FILE_MISSING: 500,
-  INDEX_FILE_TRUNCATED: 500,
-  INDEX_FILE_FOREIGN: 500,
-  INDEX_CHECKSUM_MISMATCH: 500,
-  INDEX_CHANGED: 500,
-  MODEL_NOT_FOUND: 500,
-  MODEL_INVALID: 500,
-  MODEL_EXISTS: 500,
-  MODEL_LOCKED: 500,
-  DEVICE_UNAVAILABLE: 500,
-  ENCODER_MISSING: 500,
-  ENCODING_FAILED: 500,
-  RERANK_FAILED: 500,
-  STORE_REFUSED: 500,
-  STORE_DIFFERS: 500,
-  DIMENSION_MISMATCH: 500,
-  NON_FINITE_VECTOR: 500,
-  NON_FINITE_QUERY: 500,
-  SCORE_OVERFLOW: 500,
-  VECTORS_NOT_FOUND: 500,
-  VECTORS_INVALID: 500,
-  VECTORS_UNSUPPORTED: 500,
-  VECTORS_MISMATCH: 500,
-  VECTORS_OF_ANOTHER_MODEL: 500,
-  PICKLE_UNSAFE: 500,
-  PICKLE_INVALID: 500,
-  HUB_NOT_FOUND: 500,
-  HUB_ACCESS_DENIED: 500,
-  HUB_OFFLINE: 500,
-  HUB_UNREACHABLE: 500,
-  HUB_REPLY_INVALID: 500,
-  DOWNLOAD_CORRUPT: 500,
-  DOWNLOAD_LOCKED: 500,
-  SOURCE_UNREACHABLE: 500,
-  SOURCE_REFUSED: 500,
   // What a client copies was replaced; it lists the files again.
   SOURCE_CHANGED: 410,
-  PACKAGE_MISSING: 500,
-  ROLLOUT_FAILED: 500,
-  PORT_IN_USE: 500,
-  OUTPUT_EXISTS: 500,
-  OUTPUT_DIFFERS: 500,
-  OUTPUT_NOT_WRITABLE: 500,
-  ENGINE_MISSING: 500,
-  OUT_OF_MEMORY: 500,
-  DISK_FULL: 500,
-  INTERNAL: 500,
 };
+
+/** The HTTP status of every error code: 500 for the codes of the command line and of builds, which only a bug can send to a client. */
+export const ERROR_STATUS = Object.fromEntries(
+  Object.keys(ERROR_CODES).map((code) => [code, STATUSES[code as ErrorCode] ?? 500]),
+) as Readonly<Record<ErrorCode, number>>;
+
+/** What clients get in place of messages for operators, which name internal addresses and options. The log has the messages. */
+const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  ENDPOINT_FAILED: "The server's encoder did not answer, or gave an unusable answer. Send the request again.",
+  ENDPOINT_REFUSED: "The server's encoder refuses a text, for its length for example. Shorten it.",
+  MODEL_MISMATCH: "The server's encoder is not the one of the index. Send the request again later.",
+};
+
+/** The error as clients get it: without addresses and advice for operators. */
+export function clientError(error: TrawlError): TrawlError {
+  const message = MESSAGES[error.code];
+  if (message === undefined) return error;
+  const { query } = error.details;
+  const position = typeof query === 'number' ? `Query ${query}: ` : '';
+  return new TrawlError(error.code, position + message, { details: error.details, cause: error });
+}
+
+/** The message of an error that is part of a reply. The details of a 500 are only logged. */
+export function clientMessage(error: TrawlError): string {
+  return ERROR_STATUS[error.code] === 500 ? 'The server failed. Its log has the details.' : clientError(error).message;
+}

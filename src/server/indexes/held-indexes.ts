@@ -1,7 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
 import { HeldIndex } from '../../index/files/held-index.ts';
-import { serverStopping } from './index-slot.ts';
-import { Leased } from './leased.ts';
+import { Leased, serverStopping } from './index-slot.ts';
 
 /** How long the files of an index stay open after the last request for one. */
 const KEEP_MS = 10 * 60_000;
@@ -36,7 +35,7 @@ export class HeldIndexes {
   async hold(name: string, folder: string): Promise<HeldIndex> {
     const index = await HeldIndex.open(folder);
     try {
-      return await this.#keep(keyOf(name, index.snapshot.id), index);
+      return await this.#keep(snapshotKey(name, index.snapshot.id), index);
     } catch (error) {
       await closed(index);
       throw error;
@@ -62,7 +61,7 @@ export class HeldIndexes {
 
   /** Takes an index for one reply. Undefined if it is not held. */
   use(name: string, id: string): { readonly index: HeldIndex; release(): void } | undefined {
-    const held = this.#held.get(keyOf(name, id));
+    const held = this.#held.get(snapshotKey(name, id));
     if (held === undefined || this.#closed) return undefined;
     const release = held.leased.lease();
     return {
@@ -120,6 +119,6 @@ async function retired(leased: Leased<HeldIndex>): Promise<void> {
   await leased.retire().catch(() => undefined);
 }
 
-function keyOf(name: string, id: string): string {
+function snapshotKey(name: string, id: string): string {
   return `${name} ${id}`;
 }

@@ -11,7 +11,9 @@ import { RequestError } from '../errors/request-error.ts';
  */
 export function chosenIndex(request: FastifyRequest, inBody?: string): string | undefined {
   const { index } = request.query as Record<string, string | string[] | undefined>;
-  const named = [pathIndex(request.raw), ...[index ?? []].flat(), inBody].filter((name) => name !== undefined);
+  const named = [prefixes.get(request.raw)?.indexes, ...[index ?? []].flat(), inBody].filter(
+    (name) => name !== undefined,
+  );
   if (named.some((name) => name !== named[0])) {
     const msg = `The request names different indexes: ${named.map((name) => JSON.stringify(name.slice(0, 100))).join(', ')}`;
     throw new RequestError('INVALID_REQUEST', `${msg}.`, [{ type: 'value_error', loc: ['query', 'index'], msg }]);
@@ -67,11 +69,6 @@ export function takePathPrefix(request: IncomingMessage): string {
 /** The prefixes that were removed from the request's path, for redirects. */
 export function pathPrefix(request: IncomingMessage): string {
   return prefixes.get(request)?.text ?? '';
-}
-
-/** The index that a prefix of the request's path names. */
-function pathIndex(request: IncomingMessage): string | undefined {
-  return prefixes.get(request)?.indexes;
 }
 
 /** The view that a prefix of the request's path names. */

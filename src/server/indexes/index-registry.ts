@@ -13,8 +13,7 @@ import {
   serverStopping,
 } from './index-slot.ts';
 
-const SERVER_STATES = ['starting', 'ready', 'stopping'] as const;
-export type ServerState = (typeof SERVER_STATES)[number];
+export type ServerState = 'starting' | 'ready' | 'stopping';
 
 /**
  * The indexes of a server, and its state from start to stop. The server listens before the indexes are open, so that health probes
@@ -24,13 +23,14 @@ export class IndexRegistry {
   #state: ServerState = 'starting';
   /** Why an index could not be opened at the start. */
   #failure: unknown;
-  /** Resolves when the server no longer starts: it is ready, or stops, or an index could not be opened. */
+  /** Resolves when the start ends: the server is ready, or it stops, or an index could not be opened. */
   readonly #started: Promise<void>;
   #endStart: () => void = () => undefined;
   /** Requests in `untilStarted`. */
   #waiting = 0;
   readonly #slots: Map<string, IndexSlot>;
-  readonly #groups: ReadonlyMap<string, readonly string[]>;
+  /** The groups with the names of their indexes. */
+  readonly groups: ReadonlyMap<string, readonly string[]>;
 
   /**
    * The first slot is the default index. Without slots, `ready` adds the only one. `groups`: names of several indexes that requests can
@@ -41,23 +41,17 @@ export class IndexRegistry {
   constructor(slots: readonly IndexSlot[] = [], groups: ReadonlyMap<string, readonly string[]> = new Map()) {
     this.#started = new Promise((resolve) => (this.#endStart = resolve));
     this.#slots = new Map(slots.map((slot) => [slot.name, slot]));
-    this.#groups = groups;
-    for (const [group, names] of groups) this.#checkGroup(group, names);
-  }
-
-  #checkGroup(group: string, names: readonly string[]): void {
-    if (this.#slots.has(group)) {
+    this.groups = groups;
+    for (const [group, names] of groups) {
+      const advice = 'Choose another name for the group: --group NAME=INDEX,INDEX.';
+      if (this.#slots.has(group)) throw new TrawlError('USAGE', `An index has the name ${group}. ${advice}`);
+      const unknown = names.find((name) => !this.#slots.has(name));
+      if (unknown === undefined) continue;
       throw new TrawlError(
         'USAGE',
-        `An index has the name ${group}. Choose another name for the group: --group NAME=INDEX,INDEX.`,
+        `The group ${group} has the index ${unknown}, which is not served. Expected ${[...this.#slots.keys()].join(', ')}.`,
       );
     }
-    const unknown = names.find((name) => !this.#slots.has(name));
-    if (unknown === undefined) return;
-    throw new TrawlError(
-      'USAGE',
-      `The group ${group} has the index ${unknown}, which is not served. Expected ${[...this.#slots.keys()].join(', ')}.`,
-    );
   }
 
   /** A registry of indexes that `open` opens. @throws TrawlError USAGE if two indexes have the same name. */
@@ -67,24 +61,20 @@ export class IndexRegistry {
     groups: ReadonlyMap<string, readonly string[]> = new Map(),
     onCloseFailed?: OnCloseFailed,
   ): IndexRegistry {
-    for (const [i, { name }] of targets.entries()) {
-      if (targets.findIndex((other) => other.name === name) === i) continue;
-      throw new TrawlError(
-        'USAGE',
-        `Two indexes have the name ${name}. Choose another name for one: --index NAME=DIR.`,
-      );
+    const names = targets.map(({ name }) => name);
+    const twice = names.find((name, i) => names.indexOf(name) !== i);
+    if (twice !== undefined) {
+      const advice = 'Choose another name for one: --index NAME=DIR.';
+      throw new TrawlError('USAGE', `Two indexes have the name ${twice}. ${advice}`);
     }
-    return new IndexRegistry(
-      targets.map(({ name, ...target }) => new IndexSlot(name, target, open, onCloseFailed)),
-      groups,
-    );
+    const slots = targets.map(({ name, ...target }) => new IndexSlot(name, target, open, onCloseFailed));
+    return new IndexRegistry(slots, groups);
   }
 
-  /** A registry of one open index. */
   static single(retriever: OpenRetriever): IndexRegistry {
-    const holder = new IndexRegistry();
-    holder.ready(retriever);
-    return holder;
+    const registry = new IndexRegistry();
+    registry.ready(retriever);
+    return registry;
   }
 
   get state(): ServerState {
@@ -96,12 +86,6 @@ export class IndexRegistry {
     return [...this.#slots.values()];
   }
 
-  /** The groups with the names of their indexes. */
-  get groups(): ReadonlyMap<string, readonly string[]> {
-    return this.#groups;
-  }
-
-  /** Progress of the start in words. */
   get progress(): string {
     if (this.#state !== 'starting') return this.#state;
     const opening = this.slots.find(({ progress }) => progress.stage !== 'ready' && progress.stage !== 'waiting');
@@ -116,7 +100,7 @@ export class IndexRegistry {
 
   /** @throws TrawlError INDEX_EXISTS if an index or a group has the name. */
   requireFree(name: string): void {
-    if (!this.#slots.has(name) && !this.#groups.has(name)) return;
+    if (!this.#slots.has(name) && !this.groups.has(name)) return;
     throw new TrawlError(
       'INDEX_EXISTS',
       `The server already has an index or a group with the name ${name}. Choose another name, or remove that index first.`,
@@ -138,7 +122,7 @@ export class IndexRegistry {
    */
   remove(name: string): IndexSlot {
     const slot = this.slot(name);
-    const group = [...this.#groups].find(([, members]) => members.includes(name))?.[0];
+    const group = [...this.groups].find(([, members]) => members.includes(name))?.[0];
     if (group !== undefined) {
       throw new TrawlError(
         'NOT_SUPPORTED',
@@ -161,7 +145,7 @@ export class IndexRegistry {
   /**
    * Opens all indexes, one after another. The server is ready afterwards.
    *
-   * @throws TrawlError of the first index that cannot be opened; requests are refused with it from then on.
+   * @throws TrawlError of the first index that cannot be opened; requests are refused with NOT_READY and its code from then on.
    */
   async open(): Promise<void> {
     try {
@@ -181,7 +165,7 @@ export class IndexRegistry {
   }
 
   /**
-   * Waits until the server no longer starts, but at most `ms` milliseconds, and not at all if `most` requests wait already.
+   * Waits until the start ends, but at most `ms` milliseconds, and not at all if `most` requests wait already.
    *
    * @throws TrawlError CANCELLED as soon as the signal is aborted.
    */
@@ -201,25 +185,23 @@ export class IndexRegistry {
   slot(name?: string): IndexSlot {
     const slot = name === undefined ? this.slots[0] : this.#slots.get(name);
     if (slot !== undefined) return slot;
-    if (name === undefined && this.#state === 'ready') {
-      throw new TrawlError('NOT_FOUND', 'The server has no index yet.', { details: { param: 'index' } });
+    const details = { param: 'index' };
+    if (name === undefined) {
+      if (this.#state !== 'ready') throw this.#notReady();
+      throw new TrawlError('NOT_FOUND', 'The server has no index yet.', { details });
     }
-    if (name === undefined) throw this.#notReady();
-    const group = this.#groups.get(name);
+    const group = this.groups.get(name)?.join(', ');
     if (group !== undefined) {
-      throw new TrawlError('NOT_SUPPORTED', `${name} is a group of indexes. Name one of them: ${group.join(', ')}.`, {
-        details: { param: 'index' },
-      });
+      throw new TrawlError('NOT_SUPPORTED', `${name} is a group of indexes. Name one of them: ${group}.`, { details });
     }
-    const known = [...this.#slots.keys(), ...this.#groups.keys()].slice(0, 20).join(', ');
-    throw new TrawlError('NOT_FOUND', `Index ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`, {
-      details: { param: 'index' },
-    });
+    const known = [...this.#slots.keys(), ...this.groups.keys()].slice(0, 20).join(', ');
+    const asked = JSON.stringify(name.slice(0, 100));
+    throw new TrawlError('NOT_FOUND', `Index ${asked} not found. Expected ${known}.`, { details });
   }
 
   /** The slots of an index, or of all indexes of a group. @throws TrawlError NOT_FOUND for an unknown name. */
   slotsOf(name?: string): readonly IndexSlot[] {
-    const group = name === undefined ? undefined : this.#groups.get(name);
+    const group = name === undefined ? undefined : this.groups.get(name);
     return group === undefined ? [this.slot(name)] : group.map((member) => this.slot(member));
   }
 
@@ -229,8 +211,8 @@ export class IndexRegistry {
    * @throws TrawlError NOT_FOUND for an unknown name.
    */
   factsOf(name?: string): { readonly info: RetrieverInfo; readonly failure: TrawlError | undefined } | undefined {
-    if (name === undefined || !this.#groups.has(name))
-      return name === undefined ? this.retriever : this.slot(name).retriever;
+    if (name === undefined) return this.retriever;
+    if (!this.groups.has(name)) return this.slot(name).retriever;
     const slots = this.slotsOf(name);
     const retrievers = slots.flatMap(({ retriever }) => retriever ?? []);
     if (retrievers.length < slots.length) return undefined;
@@ -240,8 +222,8 @@ export class IndexRegistry {
 
   /** The first index whose encoder has one of these names, earlier names first; undefined if there is none. */
   indexWithModel(names: readonly string[]): string | undefined {
-    const found = names.map((name) => this.slots.find(({ retriever }) => retriever?.info.model?.name === name));
-    return found.find((slot) => slot !== undefined)?.name;
+    const slots = names.flatMap((name) => this.slots.filter(({ retriever }) => retriever?.info.model?.name === name));
+    return slots[0]?.name;
   }
 
   /** Refuses new requests and loads; running ones finish. */
@@ -251,7 +233,7 @@ export class IndexRegistry {
     for (const slot of this.slots) slot.stop();
   }
 
-  /** Waits for all requests, then closes every index. */
+  /** Waits until all requests have ended, then closes every index. */
   async close(): Promise<void> {
     this.stop();
     await Promise.all(this.slots.map((slot) => slot.close()));
@@ -269,7 +251,7 @@ export class IndexRegistry {
    */
   lease(name?: string): Lease {
     this.requireReady();
-    if (name !== undefined && this.#groups.has(name)) return this.#leaseGroup(name, this.slotsOf(name));
+    if (name !== undefined && this.groups.has(name)) return this.#leaseGroup(name, this.slotsOf(name));
     const lease = this.slot(name).lease();
     if (lease === undefined) throw this.#notReady();
     return lease;
@@ -294,17 +276,18 @@ export class IndexRegistry {
       release();
       throw this.#notReady();
     }
-    return {
-      retriever: new GroupRetriever(
-        name,
-        leases.map(({ retriever }) => retriever),
-      ),
-      release,
-    };
+    const retrievers = leases.map(({ retriever }) => retriever);
+    return { retriever: new GroupRetriever(name, retrievers), release };
   }
 
   #notReady(): TrawlError {
-    if (this.#failure !== undefined) return asTrawlError(this.#failure);
+    if (this.#failure !== undefined) {
+      const { code } = asTrawlError(this.#failure);
+      return new TrawlError(
+        'NOT_READY',
+        `The server failed to start (${code}) and is exiting. Its log has the reason.`,
+      );
+    }
     if (this.#state === 'stopping') return serverStopping();
     return new TrawlError(
       'NOT_READY',

@@ -1,15 +1,14 @@
 import { realpath } from 'node:fs/promises';
 import { TrawlError } from '../../base/errors.ts';
-import { folderSnapshot } from '../../index/files/folder-snapshot.ts';
+import { folderSnapshot } from '../../index/files/index-snapshot.ts';
 import type { OpenRetriever, Retriever } from '../../search/retriever.ts';
 import {
-  countsOf,
+  addStatistics,
+  countsOnly,
   NO_STATISTICS,
   type RetrieverStatistics,
-  sumOf,
   withoutLimits,
 } from '../../search/retriever-statistics.ts';
-import { Leased } from './leased.ts';
 
 /**
  * Stages of opening an index, in order. `reading` reads files into memory, only with --warm; `loading` loads the encoder, only if the
@@ -34,13 +33,16 @@ export interface IndexTarget {
   readonly model?: string;
 }
 
-/** An index as it was when the server opened it. */
-export interface OpenedIndex {
-  readonly generation: string;
-  /** Identifies the manifests; null if they could not be read by themselves. */
-  readonly snapshot: string | null;
+interface FolderState {
   /** With links resolved, so that it leads to the same files after a link was replaced. */
   readonly folder: string;
+  /** Identifies the manifests; null if they could not be read by themselves. */
+  readonly snapshot: string | null;
+}
+
+/** An index as it was when the server opened it. */
+interface OpenedIndex extends FolderState {
+  readonly generation: string;
 }
 
 export type OpenIndex = (
@@ -73,9 +75,8 @@ export class IndexSlot {
   readonly name: string;
   readonly #open: OpenIndex | undefined;
   readonly #onCloseFailed: OnCloseFailed;
+  readonly #targetAtStart: IndexTarget | undefined;
   #target: IndexTarget | undefined;
-  readonly #modelAtStart: string | undefined;
-  readonly #folderAtStart: string | undefined;
   #opened: readonly OpenedIndex[] = [];
   #current: Leased<OpenRetriever> | undefined;
   /** Replaced retrievers that requests still use. */
@@ -92,9 +93,8 @@ export class IndexSlot {
   constructor(name: string, target?: IndexTarget, open?: OpenIndex, onCloseFailed: OnCloseFailed = () => undefined) {
     this.name = name;
     this.#onCloseFailed = onCloseFailed;
+    this.#targetAtStart = target;
     this.#target = target;
-    this.#modelAtStart = target?.model;
-    this.#folderAtStart = target?.folder;
     this.#open = open;
   }
 
@@ -102,9 +102,9 @@ export class IndexSlot {
     return this.#current?.resource;
   }
 
-  /** The folder that a restart of the server opens; undefined as for `requireFolder`. */
+  /** The folder that a restart of the server opens; undefined if the slot was given an open index. */
   get folderAtStart(): string | undefined {
-    return this.#folderAtStart;
+    return this.#targetAtStart?.folder;
   }
 
   /** What was opened, the current index last. */
@@ -132,7 +132,7 @@ export class IndexSlot {
     if (this.#current === undefined) return undefined;
     return [...this.#draining]
       .map(({ resource }) => withoutLimits(resource.statistics()))
-      .reduce(sumOf, sumOf(this.#past, this.#current.resource.statistics()));
+      .reduce(addStatistics, addStatistics(this.#past, this.#current.resource.statistics()));
   }
 
   report(progress: OpenProgress): void {
@@ -144,7 +144,6 @@ export class IndexSlot {
     return current && { retriever: current.resource, release: current.lease() };
   }
 
-  /** Replaces the current retriever by an open one. */
   set(retriever: OpenRetriever): void {
     const old = this.#current;
     this.#current = new Leased(retriever);
@@ -177,16 +176,21 @@ export class IndexSlot {
   async #load(change: Partial<IndexTarget>): Promise<OpenRetriever> {
     const { open, target: current } = this.requireFolder();
     if (this.#stopping) throw serverStopping();
-    const target = { ...current, ...this.#modelFor(change), ...change };
+    // A new folder gets the encoder configured at the start; the encoder of the last reload may not match the new index.
+    const model = change.folder === undefined ? {} : { model: this.#targetAtStart?.model };
+    const target = { ...current, ...model, ...change };
     let opened: OpenRetriever | undefined;
     // Not awaited, so that opening is not delayed.
-    const before = stateOf(target.folder);
-    let state: Pick<OpenedIndex, 'folder' | 'snapshot'>;
+    const before = folderState(target.folder);
+    let state: FolderState;
     try {
       opened = await open(this.name, target, (progress) => this.report(progress));
       this.report({ stage: 'warming', doing: 'answering the first query' });
       await answerOne(opened);
-      state = sameState(await before, await stateOf(target.folder));
+      state = await folderState(target.folder);
+      const { folder, snapshot } = await before;
+      // A link or a manifest that was replaced meanwhile does not say what was opened.
+      if (folder !== state.folder || snapshot !== state.snapshot) state = { folder: state.folder, snapshot: null };
       if (this.#closed) throw serverStopping();
     } catch (error) {
       await opened?.close();
@@ -197,11 +201,6 @@ export class IndexSlot {
     this.set(opened);
     this.#opened = [...this.#opened, { generation: opened.info.generation, ...state }].slice(-MAX_OPENED);
     return opened;
-  }
-
-  /** A new folder gets the encoder configured at the start; the encoder of the last reload may not match the new index. */
-  #modelFor({ folder }: Partial<IndexTarget>): { readonly model?: string } {
-    return folder === undefined ? {} : { model: this.#modelAtStart };
   }
 
   /** Lets a running load finish and refuses later ones. */
@@ -216,7 +215,7 @@ export class IndexSlot {
       .catch((error: unknown) => this.#onCloseFailed(this.name, error))
       .finally(() => {
         this.#draining.delete(old);
-        this.#past = sumOf(this.#past, countsOf(old.resource.statistics()));
+        this.#past = addStatistics(this.#past, countsOnly(old.resource.statistics()));
       });
   }
 
@@ -229,26 +228,11 @@ export class IndexSlot {
   }
 }
 
-/** A link or a manifest that was replaced meanwhile does not say what was opened. */
-function sameState(
-  before: Pick<OpenedIndex, 'folder' | 'snapshot'>,
-  after: Pick<OpenedIndex, 'folder' | 'snapshot'>,
-): Pick<OpenedIndex, 'folder' | 'snapshot'> {
-  const isSame = before.folder === after.folder && before.snapshot === after.snapshot;
-  return isSame ? after : { folder: after.folder, snapshot: null };
+async function folderState(folder: string): Promise<FolderState> {
+  const snapshot = await folderSnapshot(folder).catch(() => undefined);
+  return { folder: await realpath(folder).catch(() => folder), snapshot: snapshot?.id ?? null };
 }
 
-async function stateOf(folder: string): Promise<Pick<OpenedIndex, 'folder' | 'snapshot'>> {
-  return {
-    folder: await realpath(folder).catch(() => folder),
-    snapshot: await folderSnapshot(folder).then(
-      ({ id }) => id,
-      () => null,
-    ),
-  };
-}
-
-/** What a server that stops answers. */
 export function serverStopping(): TrawlError {
   return new TrawlError(
     'NOT_READY',
@@ -260,4 +244,41 @@ export function serverStopping(): TrawlError {
 async function answerOne(retriever: Retriever): Promise<void> {
   const { outcomes } = await retriever.retrieve({ queries: [FIRST_QUERY], k: 1 });
   for (const outcome of outcomes) if (!outcome.ok && outcome.error.code !== 'NOT_RECORDED') throw outcome.error;
+}
+
+/** Something that requests use at the same time. Once it is retired, it is closed after the last of them. */
+export class Leased<Resource extends { close(): Promise<void> }> {
+  readonly resource: Resource;
+  #leases = 0;
+  #onLastRelease: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(resource: Resource) {
+    this.resource = resource;
+  }
+
+  get isUsed(): boolean {
+    return this.#leases > 0;
+  }
+
+  /** Returns the release, which may be called twice. No lease may be taken after `retire`. */
+  lease(): () => void {
+    this.#leases++;
+    let released = false;
+    return () => {
+      if (released) return;
+      released = true;
+      this.#leases--;
+      if (this.#leases === 0) this.#onLastRelease?.();
+    };
+  }
+
+  /** Closes the resource after its last lease. Safe to call twice. */
+  retire(): Promise<void> {
+    this.#closing ??= new Promise<void>((resolve) => {
+      if (this.#leases === 0) resolve();
+      else this.#onLastRelease = resolve;
+    }).then(() => this.resource.close());
+    return this.#closing;
+  }
 }

@@ -2,15 +2,16 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { packageVersion } from '../../base/package-root.ts';
 import type { Filter } from '../../engine/filter/filter.ts';
-import { unknownView } from '../../index/views/unknown-view.ts';
-import { RequestPatience } from '../../search/admission.ts';
-import { narrowedRetriever } from '../../search/layers/narrowed-retriever.ts';
+import { unknownView } from '../../index/views/view-definition.ts';
+import { Patience } from '../../search/calls/retrieve-call.ts';
+import { narrowedRetriever } from '../../search/layers/passing-retriever.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { hookedRetriever } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { pathView } from './index-choice.ts';
+import { chosenIndex, pathView } from './index-choice.ts';
+import type { IndexRegistry } from './index-registry.ts';
 
 /** The header of a reply that names the views of the request. */
 export const VIEW_HEADER = 'x-trawl-view';
@@ -39,15 +40,14 @@ export function installViews(app: FastifyInstance, metrics: Pick<ServerMetrics, 
   });
 }
 
-/** The views of a request, for replies, the log and the record: their names with commas in between; nothing without views. */
-export function viewFact(views: readonly string[] | null | undefined): { readonly view?: string } {
-  return views === null || views === undefined || views.length === 0 ? {} : { view: views.join() };
+/** The views of a request, for the log: their names with commas in between; nothing without views. */
+export function viewFact(views: readonly string[] | null): { readonly view?: string } {
+  return views === null || views.length === 0 ? {} : { view: views.join() };
 }
 
 /** The views of the API key of a request, of the address and of its path. */
 function viewsOf(request: FastifyRequest, config: ServerConfig): readonly string[] {
-  const inPath = pathView(request.raw);
-  return [...new Set([...(request.keyViews ?? []), ...config.views, ...(inPath === undefined ? [] : [inPath])])];
+  return [...new Set([...(request.keyViews ?? []), ...config.views, pathView(request.raw) ?? []].flat())];
 }
 
 /** Whether there are passages that a request may not find. */
@@ -65,8 +65,9 @@ export function hasViewsOf(
 }
 
 /**
- * The retriever as a request may use it: within the views of its API key, of the address and of its path, and within the filter of the
- * address, waiting no longer than the address allows, and with the changes of its hook. Every route that returns passages gets its retriever here.
+ * The retriever as a request may use it. It stays within the views of the request's API key, address and path, and within the filter of
+ * the address; it waits no longer than the address allows, and makes the changes of the address's hook. Every route that returns passages
+ * gets its retriever here.
  *
  * @param search what is known of the search of the request: see `hookedRetriever`.
  * @throws TrawlError NOT_FOUND if the index does not have one of the views.
@@ -80,27 +81,43 @@ export function retrieverFor(
   const { index, views: ofIndex, members = [{ index, views: ofIndex }] } = retriever.info;
   const views = viewsOf(request, config);
   for (const view of views) {
-    // In a group, the index that lacks it.
-    const without = members.find((member) => !member.views.some(({ name }) => name === view));
-    if (without === undefined) continue;
-    throw unknownView(
-      view,
-      without.index,
-      without.views.map(({ name }) => name),
-    );
+    // In a group, one of its indexes.
+    const lacking = members.find((member) => !member.views.some(({ name }) => name === view));
+    if (lacking === undefined) continue;
+    const known = lacking.views.map(({ name }) => name);
+    throw unknownView(view, lacking.index, known);
   }
-  // Null again after several indexes, as of _msearch.
+  // A request such as _msearch gets several retrievers, so that no single state identifies its answer: null from the second one on.
   request.answerState = request.usedViews === null ? answerState(retriever.info, views, config.filter) : null;
   request.usedViews = [...new Set([...(request.usedViews ?? []), ...views])];
   const narrowed = narrowedRetriever(retriever, {
     views,
     filter: config.filter ?? undefined,
-    patience: config.shedAfterMs === 0 ? undefined : new RequestPatience(config.shedAfterMs),
+    patience: config.shedAfterMs === 0 ? undefined : new Patience(config.shedAfterMs),
   });
   return hookedRetriever(request, narrowed, config, search);
 }
 
-/** The header of a reply that identifies what the answer depends on, apart from the request. */
+/**
+ * Runs work with the retriever of a request, whose index stays open until the work ends.
+ *
+ * @throws TrawlError NOT_READY or NOT_FOUND, or as `retrieverFor`.
+ */
+export async function withRetriever<Result>(
+  request: FastifyRequest,
+  holder: IndexRegistry,
+  config: ServerConfig,
+  work: (retriever: Retriever, whole: Retriever) => Promise<Result>,
+): Promise<Result> {
+  const lease = holder.lease(chosenIndex(request));
+  try {
+    return await work(retrieverFor(request, lease.retriever, config), lease.retriever);
+  } finally {
+    lease.release();
+  }
+}
+
+/** The header identifies what the answer depends on beside the request: see `answerState`. */
 const STATE_HEADER = 'x-trawl-state';
 
 /** A hash that changes with Trawl's version, the index, its encoder and reranker, the passages of the views, and the address's filter. */

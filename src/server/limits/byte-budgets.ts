@@ -3,80 +3,67 @@ import type { preParsingHookHandler } from 'fastify';
 import { TrawlError } from '../../base/errors.ts';
 import { onResponseEnd } from '../connections/client-signal.ts';
 
-/**
- * Counts the bytes of request bodies that have arrived but are not parsed yet, and refuses further bodies at a limit. Without it,
- * clients that send most of a large body and then stall could fill the memory.
- */
-export class BodyBudget {
-  readonly #maxBytes: number;
-  readonly #held = new WeakMap<IncomingMessage, number>();
-  #bytes = 0;
+/** Counts bytes, and refuses requests at a limit. */
+abstract class ByteBudget {
+  protected readonly maxBytes: number;
+  bytes = 0;
 
   constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
+    this.maxBytes = maxBytes;
   }
 
   /** @throws TrawlError OVERLOADED at the limit. */
   refuseIfFull(): void {
-    if (this.#bytes >= this.#maxBytes) throw this.#overloaded();
+    if (this.bytes >= this.maxBytes) throw this.overloaded();
   }
 
-  /** A Fastify hook for routes with a body. */
-  readonly count: preParsingHookHandler = (request, reply, payload, done) => {
-    this.#watch(request.raw, reply.raw);
-    done(null, payload);
-  };
+  /** What holds the bytes, for messages. */
+  protected abstract readonly situation: string;
 
-  /** Counts a body while it arrives. At twice the limit, closes the connection. */
-  #watch(request: IncomingMessage, response: ServerResponse): void {
+  protected overloaded(): TrawlError {
+    return new TrawlError('OVERLOADED', `${this.situation}; the limit is ${this.maxBytes}. Try again later.`);
+  }
+}
+
+/**
+ * Counts the bytes of request bodies that have arrived but are not parsed yet. Without the limit, clients that send most of a large body
+ * and then stall could fill the memory.
+ */
+export class BodyBudget extends ByteBudget {
+  readonly #held = new WeakMap<IncomingMessage, number>();
+
+  protected override get situation(): string {
+    return `The server is receiving ${this.bytes} bytes of request bodies`;
+  }
+
+  /** A Fastify hook for routes with a body. Counts the body while it arrives; at twice the limit, closes the connection. */
+  readonly count: preParsingHookHandler = ({ raw: request }, { raw: response }, payload, done) => {
     this.#held.set(request, 0);
     request.on('data', (chunk: Buffer) => {
       const held = this.#held.get(request);
       if (held === undefined) return;
       this.#held.set(request, held + chunk.length);
-      this.#bytes += chunk.length;
-      if (this.#bytes >= 2 * this.#maxBytes) request.destroy(this.#overloaded());
+      this.bytes += chunk.length;
+      if (this.bytes >= 2 * this.maxBytes) request.destroy(this.overloaded());
     });
     onResponseEnd(request, response, () => this.release(request));
-  }
+    done(null, payload);
+  };
 
   /** Call it when the body is parsed. */
   release(request: IncomingMessage): void {
-    this.#bytes -= this.#held.get(request) ?? 0;
+    this.bytes -= this.#held.get(request) ?? 0;
     this.#held.delete(request);
-  }
-
-  #overloaded(): TrawlError {
-    return new TrawlError(
-      'OVERLOADED',
-      `The server is receiving ${this.#bytes} bytes of request bodies; the limit is ${this.#maxBytes}. Try again later.`,
-    );
   }
 }
 
 /**
- * Counts the bytes of replies that clients have not read yet, and refuses requests at a limit, so that slow readers cannot exhaust
- * the memory. A single reply may be larger than the limit.
+ * Counts the bytes of replies that clients have not read yet. Without the limit, slow readers could exhaust the memory. A single reply may
+ * be larger than the limit.
  */
-export class ReplyBudget {
-  readonly #maxBytes: number;
-  #bytes = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** @throws TrawlError OVERLOADED at the limit. */
-  refuseIfFull(): void {
-    if (this.#bytes >= this.#maxBytes) throw this.#overloaded();
+export class ReplyBudget extends ByteBudget {
+  protected override get situation(): string {
+    return `Clients have not read ${this.bytes} bytes of replies yet`;
   }
 
   /**
@@ -90,26 +77,19 @@ export class ReplyBudget {
     let ended = false;
     const release = (): void => {
       ended = true;
-      this.#bytes -= own;
+      this.bytes -= own;
       own = 0;
     };
     onResponseEnd(request, response, release);
     return (bytes) => {
       if (ended) return;
       own += bytes;
-      this.#bytes += bytes;
-      if (this.#bytes < this.#maxBytes || own === this.#bytes) return;
+      this.bytes += bytes;
+      if (this.bytes < this.maxBytes || own === this.bytes) return;
       // Releases the bytes before the error is handled, so that other replies have room.
-      const error = this.#overloaded();
+      const error = this.overloaded();
       release();
       throw error;
     };
-  }
-
-  #overloaded(): TrawlError {
-    return new TrawlError(
-      'OVERLOADED',
-      `Clients have not read ${this.#bytes} bytes of replies yet; the limit is ${this.#maxBytes}. Try again later.`,
-    );
   }
 }

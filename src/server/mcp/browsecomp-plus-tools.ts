@@ -1,9 +1,6 @@
 import { Type } from 'typebox';
-import { TimeSlice } from '../../base/time-slice.ts';
 import type { Retriever } from '../../search/retriever.ts';
-import { documentPlan, type FoundDocument } from '../dialects/parts/document-plan.ts';
-import { openingOfDocument } from '../documents/openings.ts';
-import { documentsByName } from '../documents/whole-document.ts';
+import { documentPlan, type FoundDocument, openDocument } from '../dialects/parts/document-plan.ts';
 import { defineTool, type Tool, type ToolCallOptions } from './tool.ts';
 
 /**
@@ -26,7 +23,7 @@ export const BROWSECOMP_PLUS_TOOLS: readonly Tool[] = [
         return [];
       });
       const { search } = await plan.run(retriever, signal);
-      if (search !== null) onSearch(search);
+      if (search !== undefined) onSearch(search);
       const snippets = await snippetsOf(retriever, found, options);
       return blocks(
         found.map(({ document, hit }, i) => ({ docid: document.id, score: hit.score, snippet: snippets[i]! })),
@@ -42,10 +39,9 @@ export const BROWSECOMP_PLUS_TOOLS: readonly Tool[] = [
       { additionalProperties: false },
     ),
     async run(retriever, { docid }, { signal, limits, onOpen }) {
-      const options = { limit: limits.maxK, signal, slice: new TimeSlice(signal) };
-      const { documents } = await documentsByName(retriever, [{ id: docid }], options);
-      onOpen(openingOfDocument(docid, documents[0]));
-      return blocks(documents.flatMap((document) => (document ? [{ docid: document.id, text: document.text }] : [])));
+      const { document, opening } = await openDocument(retriever, { id: docid }, limits, signal);
+      onOpen(opening);
+      return blocks(document === undefined ? [] : [{ docid: document.id, text: document.text }]);
     },
   }),
 ];

@@ -1,16 +1,15 @@
 import { Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
-import { TimeSlice } from '../../base/time-slice.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import type { Plan } from '../dialects/dialect.ts';
 import { massiveServe } from '../dialects/massive-serve.ts';
+import { openDocument } from '../dialects/parts/document-plan.ts';
 import { hitsOf, searchPlan, separated } from '../dialects/parts/search-plan.ts';
 import { rerank } from '../dialects/rerank/rerank-documents.ts';
 import { serper } from '../dialects/serper.ts';
-import { openingOfDocument } from '../documents/openings.ts';
-import { documentsByName, type WholeDocument } from '../documents/whole-document.ts';
-import { passageName } from '../passage-name.ts';
+import { passageName } from '../documents/passage-name.ts';
+import type { WholeDocument } from '../documents/whole-document.ts';
 import { defineTool, type Tool, type ToolCallOptions, type ToolReply } from './tool.ts';
 
 const Query = Type.String({ description: 'What to search for.' });
@@ -74,20 +73,17 @@ export const DR_TULU_TOOLS: readonly Tool[] = [
     }),
     async run(retriever, { query, limit, ...filters }, options) {
       refuseFilters(filters);
-      const { limits } = options;
-      const plan = searchPlan(
-        { queries: [query], k: limit, kField: 'limit', limits },
-        function* ({ outcomes }, { index }) {
-          yield '{"data":[';
-          yield* separated(hitsOf(outcomes[0]!, 0), ({ row, document, score }) => {
-            const fields = documentFields(document);
-            const { id, title } = passageName(index, row, fields);
-            const text = fields.text === '' ? fields.contents : fields.text;
-            return JSON.stringify({ snippet: { text, snippetKind: 'body' }, paper: { title, corpusId: id }, score });
-          });
-          yield ']}';
-        },
-      );
+      const search = { queries: [query], k: limit, kField: 'limit', limits: options.limits };
+      const plan = searchPlan(search, function* ({ outcomes }, { index }) {
+        yield '{"data":[';
+        yield* separated(hitsOf(outcomes[0]!, 0), ({ row, document, score }) => {
+          const fields = documentFields(document);
+          const { id, title } = passageName(index, row, fields);
+          const text = fields.text === '' ? fields.contents : fields.text;
+          return JSON.stringify({ snippet: { text, snippetKind: 'body' }, paper: { title, corpusId: id }, score });
+        });
+        yield ']}';
+      });
       return block(await answer(plan, retriever, options));
     },
   }),
@@ -127,10 +123,8 @@ function pageTool(name: string, argument: 'url' | 'webpage_url', fields: (page: 
     input: Type.Object({ [argument]: Type.String({ description: 'A link from a search.' }) }),
     async run(retriever, args, { signal, limits, onOpen }) {
       const url = args[argument] as string;
-      const options = { limit: limits.maxK, signal, slice: new TimeSlice(signal) };
-      const { documents } = await documentsByName(retriever, [{ url }], options);
-      const [page] = documents;
-      onOpen(openingOfDocument(url, page));
+      const { document: page, opening } = await openDocument(retriever, { url }, limits, signal);
+      onOpen(opening);
       if (page !== undefined) return block({ url, success: true, ...fields(page) });
       const shown = JSON.stringify(url.slice(0, 200));
       return block({
@@ -148,7 +142,7 @@ async function answer(
   { signal, onSearch }: ToolCallOptions,
 ): Promise<Record<string, unknown>> {
   const { search, pieces } = await plan.run(retriever, signal);
-  if (search !== null) onSearch(search);
+  if (search !== undefined) onSearch(search);
   return JSON.parse([...pieces].join('')) as Record<string, unknown>;
 }
 

@@ -1,31 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { PassThrough, type Readable } from 'node:stream';
 
-/** Proxies and clients close a connection on which nothing arrives for long; a comment is no event. */
+/** Proxies and clients close a connection on which nothing arrives for long; clients ignore comments. */
 const COMMENT_EVERY_MS = 15_000;
 /** Bytes that a client may leave unread. Beyond them its stream ends, because its answers stay in memory. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
-
-/** The event stream of one client. */
-export interface EventStream {
-  /** Aborts when the stream ends. */
-  readonly signal: AbortSignal;
-  /** Runs work whose result is sent. When the server stops, the stream ends after the work that runs then. */
-  run(work: () => Promise<readonly string[]>): Promise<void>;
-}
 
 /**
  * The streams of the older of MCP's two HTTP transports: a client holds one open by GET, and gets there the answers to the messages
  * that it posts to the address in the first event (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports).
  */
 export class EventStreams {
-  readonly #streams = new Map<string, OpenStream>();
+  readonly #streams = new Map<string, EventStream>();
   #closing = false;
 
   /** Opens a stream. `address`: where its client posts messages, for the id of the stream. */
   open(address: (id: string) => string): Readable {
     const id = randomUUID();
-    const stream = new OpenStream(address(id), () => this.#streams.delete(id));
+    const stream = new EventStream(address(id), () => this.#streams.delete(id));
     this.#streams.set(id, stream);
     if (this.#closing) stream.close();
     return stream.output;
@@ -41,9 +33,11 @@ export class EventStreams {
   }
 }
 
-class OpenStream implements EventStream {
+class EventStream {
   readonly output = new PassThrough();
   readonly #ended = new AbortController();
+  /** Aborts when the stream ends. */
+  readonly signal: AbortSignal = this.#ended.signal;
   readonly #comments: NodeJS.Timeout;
   #running = 0;
   #closing = false;
@@ -58,10 +52,7 @@ class OpenStream implements EventStream {
     this.#write(`event: endpoint\ndata: ${address}\n\n`);
   }
 
-  get signal(): AbortSignal {
-    return this.#ended.signal;
-  }
-
+  /** Runs work whose result is sent. When the server stops, the stream ends after the work that runs then. */
   async run(work: () => Promise<readonly string[]>): Promise<void> {
     this.#running++;
     try {

@@ -1,4 +1,4 @@
-/** The sets of tools that a server can offer to assistants (`tool-sets.ts`). */
+/** The sets of tools that a server can offer to assistants (`server.ts`). */
 export const MCP_TOOL_SETS = ['trawl', 'browsecomp-plus', 'dr-tulu'] as const;
 export type McpToolSet = (typeof MCP_TOOL_SETS)[number];
 

@@ -8,18 +8,34 @@ import { asTrawlError, type TrawlError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-root.ts';
 import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import type { Retriever } from '../../search/retriever.ts';
-import { clientError } from '../errors/client-error.ts';
-import { ERROR_STATUS } from '../errors/error-status.ts';
-import type { RecordedOpening } from '../recording/recorded-opening.ts';
-import type { RecordedSearch } from '../recording/recorded-search.ts';
+import { clientMessage } from '../errors/error-status.ts';
+import type { RecordedOpening, RecordedSearch } from '../recording/recorded-search.ts';
 import type { RequestLimits } from '../server-config.ts';
-import { DEFAULT_SNIPPET_TOKENS, type McpToolConfig } from './mcp-config.ts';
-import { TOOL_SETS } from './tool-sets.ts';
+import { BROWSECOMP_PLUS_TOOLS } from './browsecomp-plus-tools.ts';
+import { DR_TULU_TOOLS } from './dr-tulu-tools.ts';
+import { DEFAULT_SNIPPET_TOKENS, type McpToolConfig, type McpToolSet } from './mcp-config.ts';
+import type { Tool } from './tool.ts';
+import { TRAWL_TOOLS } from './trawl-tools.ts';
+
+/**
+ * The tools of a server, by the name of `--mcp-tools`. `instructions` say how to use them, where the project's own prompts do not.
+ *
+ * @internal Exported for tests.
+ */
+export const TOOL_SETS: Readonly<Record<McpToolSet, { tools: readonly Tool[]; instructions?: string }>> = {
+  trawl: {
+    tools: TRAWL_TOOLS,
+    instructions:
+      'A collection of passages, searched by meaning. Use short queries, one for each fact you need. Use fetch to read a whole ' +
+      'passage. Cite passages by title and url.',
+  },
+  'browsecomp-plus': { tools: BROWSECOMP_PLUS_TOOLS },
+  'dr-tulu': { tools: DR_TULU_TOOLS },
+};
 
 export interface McpOptions extends McpToolConfig {
   /** Called for each tool call, so that an assistant can connect while the index is being opened. */
   retriever(): Retriever | Promise<Retriever>;
-  /** Called once for each search of a tool. */
   onSearch?(search: RecordedSearch): void;
   /** Called with each passage or page that a tool opens. */
   onOpen?(opening: RecordedOpening): void;
@@ -45,11 +61,7 @@ function mcpServer(options: McpOptions): Server {
   const { tools, instructions } = TOOL_SETS[options.tools ?? 'trawl'];
   const server = new Server(
     { name: 'trawl', title: 'Trawl', version: packageVersion },
-    {
-      capabilities: { tools: {} },
-      instructions,
-      jsonSchemaValidator: validator,
-    },
+    { capabilities: { tools: {} }, instructions, jsonSchemaValidator: validator },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: tools.map(({ name, title, description, input, output }) => ({
@@ -57,7 +69,7 @@ function mcpServer(options: McpOptions): Server {
       title,
       description,
       inputSchema: objectSchema(input),
-      ...(output === null ? {} : { outputSchema: objectSchema(output) }),
+      outputSchema: output && objectSchema(output),
       annotations: { readOnlyHint: true, openWorldHint: false },
     })),
   }));
@@ -73,8 +85,7 @@ async function callTool(
   signal: AbortSignal,
   options: McpOptions,
 ): Promise<CallToolResult> {
-  const { retriever, onFailure, limits, snippetTokens = DEFAULT_SNIPPET_TOKENS } = options;
-  const { onSearch = () => undefined, onOpen = () => undefined } = options;
+  const { limits, snippetTokens = DEFAULT_SNIPPET_TOKENS, onOpen = () => undefined } = options;
   const { tools } = TOOL_SETS[options.tools ?? 'trawl'];
   const tool = tools.find((each) => each.name === name);
   if (tool === undefined) {
@@ -83,34 +94,31 @@ async function callTool(
   }
   const perturbed: Perturbed[] = [];
   let isExact = true;
-  const onSearched = (search: RecordedSearch): void => {
+  const onSearch = (search: RecordedSearch): void => {
     for (const outcome of search.outcomes) {
       if (!outcome.ok) continue;
       if (outcome.perturbed) perturbed.push(outcome.perturbed);
       isExact &&= outcome.certificate.exact;
     }
-    onSearch(search);
+    options.onSearch?.(search);
   };
   try {
-    const calls = { onSearch: onSearched, onOpen };
-    const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, ...calls });
+    const retriever = await options.retriever();
+    const reply = await tool.call(retriever, args, { signal, limits, snippetTokens, onSearch, onOpen });
+    // An event stream has no headers for each reply.
     const meta = {
-      ...(perturbed.length === 0 ? {} : { [PERTURBED_META]: perturbed }),
-      ...(isExact ? {} : { [EXACT_META]: false }),
+      [PERTURBED_META]: perturbed.length === 0 ? undefined : perturbed,
+      [EXACT_META]: isExact ? undefined : false,
     };
-    const content = reply.texts.map((text) => ({ type: 'text' as const, text }));
     return {
-      content,
+      content: reply.texts.map((text) => ({ type: 'text', text })),
       structuredContent: reply.structured,
-      // An event stream has no headers for each reply.
-      ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),
+      _meta: perturbed.length > 0 || !isExact ? meta : undefined,
     };
   } catch (thrown) {
     const error = asTrawlError(thrown);
-    onFailure(name, error);
-    const detail =
-      ERROR_STATUS[error.code] === 500 ? 'The server failed. Its log has the details.' : clientError(error).message;
-    return failed(`${error.code}: ${detail}`);
+    options.onFailure(name, error);
+    return failed(`${error.code}: ${clientMessage(error)}`);
   }
 }
 

@@ -1,21 +1,18 @@
 import { Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { parseFilterExpression } from '../../engine/filter/filter-expression.ts';
-import { type DocumentFields, documentFields } from '../../index/passages/document-fields.ts';
-import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import { documentFields } from '../../index/passages/document-fields.ts';
+import type { FoundPassage, Retriever } from '../../search/retriever.ts';
 import { SEARCH_MODES } from '../../search/search-mode.ts';
-import { inputWith } from '../dialects/parts/questions.ts';
+import { inputWith } from '../dialects/parts/common-fields.ts';
 import { rankingFor } from '../dialects/parts/search-plan.ts';
-import { type Lookup, titleKeys, urlKeys } from '../documents/document-lookup.ts';
-import { findPassages } from '../documents/find-passages.ts';
+import { findPassages, type Lookup, titleKeys, urlKeys } from '../documents/document-lookup.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
-import { openingOf } from '../documents/openings.ts';
+import { idInUrl, passageName } from '../documents/passage-name.ts';
+import { openingOf } from '../documents/whole-document.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
-import { idInUrl, passageName } from '../passage-name.ts';
 import { defineTool, MAX_PASSAGES, type Tool, type ToolReply } from './tool.ts';
 
-/** Default number of hits of a search. */
 const DEFAULT_HITS = 10;
 const MAX_HITS = 100;
 /** Length of a hit's excerpt; `fetch` returns the whole passage. */
@@ -82,19 +79,14 @@ export const TRAWL_TOOLS: readonly Tool[] = [
       { additionalProperties: false },
     ),
     output: Type.Object({ results: Type.Array(Result) }),
-    async run(
-      retriever,
-      { query, question, history, k = DEFAULT_HITS, mode, filter: expression },
-      { signal, limits, onSearch },
-    ) {
-      const input = inputWith(query, question, history);
-      const filter = expression === undefined ? undefined : parseFilterExpression(expression);
+    async run(retriever, args, { signal, limits, onSearch }) {
+      const { query, question, history, k = DEFAULT_HITS, mode } = args;
       const call = {
-        queries: [input],
+        queries: [inputWith(query, question, history)],
         k,
         truncate: limits.truncate,
         ...rankingFor(limits, k, { mode }),
-        filter,
+        filter: args.filter === undefined ? undefined : parseFilterExpression(args.filter),
       };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
@@ -104,7 +96,8 @@ export const TRAWL_TOOLS: readonly Tool[] = [
       const results = outcome.hits.map(({ row, score, document }) => {
         const fields = documentFields(document);
         const { id, title, url } = passageName(retriever.info.index, row, fields);
-        return { id, title, url, text: excerpt(bodyOf(fields), words, EXCERPT_CHARACTERS).text, score };
+        const body = fields.text === '' ? fields.contents : fields.text;
+        return { id, title, url, text: excerpt(body, words, EXCERPT_CHARACTERS).text, score };
       });
       return structured({ results });
     },
@@ -120,7 +113,7 @@ export const TRAWL_TOOLS: readonly Tool[] = [
     ),
     output: Fetched,
     async run(retriever, { id }, { signal, onOpen }) {
-      const passages = await passagesOf(retriever, id, signal);
+      const passages = await findByName(retriever, id, signal);
       onOpen(openingOf(id, passages));
       const [first] = passages;
       if (first === undefined) {
@@ -146,11 +139,7 @@ function structured(result: Record<string, unknown>): ToolReply {
   return { texts: [JSON.stringify(result)], structured: result };
 }
 
-function bodyOf({ text, contents }: DocumentFields): string {
-  return text === '' ? contents : text;
-}
-
-async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
+async function findByName(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
   // Assistants fetch by the URL of a result too.
   const handle = idInUrl(id, retriever.info.index);
   const lookups: readonly Lookup[] = [

@@ -1,10 +1,10 @@
 import type { Server } from 'node:http';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 import type { ErrorCode } from '../../base/errors.ts';
 import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { ORIGIN_FAULTS, type OriginFault } from '../recording/query-origin.ts';
-import { addIndexMetrics } from './index-metrics.ts';
-import { MetricSet } from './prometheus.ts';
+import { type AddMetric, addIndexMetrics } from './index-metrics.ts';
 import { ANSWER_STAGES, type AnswerTimings } from './server-timing.ts';
 
 /** Buckets from a cached answer (0.1 ms) to minutes of waiting. */
@@ -14,7 +14,6 @@ const SECONDS = [
 const QUERIES = [1, 2, 4, 8, 16, 64, 256, 512, 1_024, 4_096, 16_384];
 const ROWS = [0, 4, 8, 16, 32, 64, 128, 256, 1_024, 4_096, 65_536, 1_048_576];
 
-/** Reasons for disconnecting a client. */
 const DISCONNECT_REASONS = ['stalled', 'too-many'] as const;
 type DisconnectReason = (typeof DISCONNECT_REASONS)[number];
 
@@ -39,103 +38,116 @@ interface ListenerGauges {
 }
 
 /**
- * The metrics of a server, shared by its listeners. Labels are dialects, stages, error codes, statuses, indexes and views, so that
- * clients cannot create new time series.
+ * The metrics of a server for Prometheus, shared by its listeners. Labels are dialects, stages, error codes, statuses, indexes and
+ * views, so that clients cannot create new time series.
  */
 export class ServerMetrics {
-  readonly #metrics = new MetricSet();
+  readonly #registry = new Registry();
+  readonly #beforeScrape: (() => void)[] = [];
   readonly #listeners: ListenerGauges[] = [];
   #holder: IndexRegistry | undefined;
-  readonly #requests = this.#metrics.counter(
+  readonly #requests = this.#counter(
     'trawl_requests_total',
     'Requests on the search routes, by dialect and HTTP status; 499 for clients that disconnected.',
-    ['dialect', 'status'],
+    'dialect',
+    'status',
   );
-  readonly #queries = this.#metrics.counter(
+  readonly #queries = this.#counter(
     'trawl_queries_total',
     'Queries or texts of answered requests, by dialect.',
-    ['dialect'],
+    'dialect',
   );
-  readonly #errors = this.#metrics.counter(
+  readonly #errors = this.#counter(
     'trawl_errors_total',
     'Requests that ended in an error, by code; CANCELLED for clients that disconnected.',
-    ['code'],
+    'code',
   );
-  readonly #stages = this.#metrics.histogram(
+  readonly #stages = this.#histogram(
     'trawl_stage_seconds',
     'Time of answered requests, by stage; total is from the headers to the finished reply.',
     SECONDS,
-    ['stage'],
+    'stage',
   );
-  readonly #sizes = this.#metrics.histogram('trawl_request_queries', 'Queries per request.', QUERIES);
-  readonly #rescored = this.#metrics.histogram(
+  readonly #sizes = this.#histogram('trawl_request_queries', 'Queries per request.', QUERIES);
+  readonly #rescored = this.#histogram(
     'trawl_query_rescored_rows',
     'Rows scored exactly per query, in addition to the scan of the codes; for a cached answer, the rows of its search.',
     ROWS,
   );
-  readonly #truncated = this.#metrics.counter(
-    'trawl_truncated_queries_total',
-    "Queries truncated to the model's token limit.",
-  );
-  readonly #failed = this.#metrics.counter(
+  readonly #truncated = this.#counter('trawl_truncated_queries_total', "Queries truncated to the model's token limit.");
+  readonly #failed = this.#counter(
     'trawl_failed_queries_total',
     'Queries that failed while others of their request did not.',
   );
-  readonly #drops = this.#metrics.counter(
+  readonly #drops = this.#counter(
     'trawl_dropped_lines_total',
     'Lines of the log and of the record that were lost: the disk was too slow or full, or the file was removed.',
-    ['what'],
+    'what',
   );
-  readonly #unrecorded = this.#metrics.counter(
+  readonly #unrecorded = this.#counter(
     'trawl_unrecorded_values_total',
     'Values of requests (trajectory, turn and the like) that --record left out, by reason.',
-    ['reason'],
+    'reason',
   );
-  readonly #perturbed = this.#metrics.counter(
+  readonly #perturbed = this.#counter(
     'trawl_perturbed_total',
     'What the server did on purpose (--perturb): queries for drop-gold and distractors, requests for delay and fail.',
-    ['perturbation'],
+    'perturbation',
   );
-  readonly #disconnects = this.#metrics.counter(
+  readonly #disconnects = this.#counter(
     'trawl_disconnects_total',
     'Connections closed by the server: stalled (the client stopped reading its response), too-many (over the limit).',
-    ['reason'],
+    'reason',
   );
-  readonly #disconnectsFormerName = this.#metrics.counter(
-    'trawl_connections_cut_total',
-    'Former name of trawl_disconnects_total.',
-    ['reason'],
-  );
-  readonly #views = this.#metrics.counter('trawl_view_requests_total', 'Answered requests within a view, by view.', [
-    'view',
-  ]);
-  readonly #inFlight = this.#metrics.gauge('trawl_requests_in_flight', 'Requests in flight on the search routes.');
-  readonly #reloads = this.#metrics.counter('trawl_index_reloads_total', 'Reloads of an index, by result.', [
-    'index',
-    'result',
-  ]);
+  readonly #views = this.#counter('trawl_view_requests_total', 'Answered requests within a view, by view.', 'view');
+  readonly #inFlight = new Gauge({
+    name: 'trawl_requests_in_flight',
+    help: 'Requests in flight on the search routes.',
+    registers: [this.#registry],
+  });
+  readonly #reloads = this.#counter('trawl_index_reloads_total', 'Reloads of an index, by result.', 'index', 'result');
 
   /** @param options.process adds metrics of the process. */
   constructor({ process = false }: { readonly process?: boolean } = {}) {
-    if (process) this.#metrics.watchProcess();
+    // Memory, CPU time, open files and event-loop delay.
+    if (process) collectDefaultMetrics({ register: this.#registry });
     // Creates the time series with 0: Prometheus sees no increase in a series that begins at 1.
-    for (const reason of DISCONNECT_REASONS) this.#countDisconnect(reason, 0);
+    for (const reason of DISCONNECT_REASONS) this.disconnected(reason, 0);
     for (const reason of ORIGIN_FAULTS) this.unrecorded(reason, 0);
-    this.#metrics.beforeScrape(() => {
+    this.#beforeScrape.push(() => {
       for (const { name } of this.#holder?.slots ?? []) {
         for (const result of RELOAD_RESULTS) this.#reloads.inc({ index: name, result }, 0);
       }
     });
     this.#addListeners();
-    addIndexMetrics(this.#metrics, () => this.#holder);
+    addIndexMetrics(this.#collected, () => this.#holder);
   }
 
+  #counter<T extends string = never>(name: string, help: string, ...labelNames: readonly T[]): Counter<T> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #histogram<T extends string = never>(
+    name: string,
+    help: string,
+    buckets: number[],
+    ...labelNames: readonly T[]
+  ): Histogram<T> {
+    return new Histogram({ name, help, buckets, labelNames, registers: [this.#registry] });
+  }
+
+  readonly #collected: AddMetric = (name, help, type, lines) => {
+    const get = async (): Promise<object> => ({ name, help, type, aggregator: 'sum', values: await lines() });
+    this.#registry.registerMetric({ name, get } as unknown as Metric);
+  };
+
   get contentType(): string {
-    return this.#metrics.contentType;
+    return this.#registry.contentType;
   }
 
   text(): Promise<string> {
-    return this.#metrics.text();
+    for (const update of this.#beforeScrape) update();
+    return this.#registry.metrics();
   }
 
   watch(holder: IndexRegistry, listener: ListenerGauges): void {
@@ -182,13 +194,8 @@ export class ServerMetrics {
     this.#views.inc({ view });
   }
 
-  disconnected(reason: DisconnectReason): void {
-    this.#countDisconnect(reason, 1);
-  }
-
-  #countDisconnect(reason: DisconnectReason, count: number): void {
-    this.#disconnects.inc({ reason }, count);
-    this.#disconnectsFormerName.inc({ reason }, count);
+  disconnected(reason: DisconnectReason, times = 1): void {
+    this.#disconnects.inc({ reason }, times);
   }
 
   reloaded(index: string, result: ReloadResult): void {
@@ -198,7 +205,7 @@ export class ServerMetrics {
   /** @param total dropped lines since the start. */
   dropped(what: 'log' | 'record', total: () => number): void {
     let counted = 0;
-    this.#metrics.beforeScrape(() => {
+    this.#beforeScrape.push(() => {
       const now = total();
       this.#drops.inc({ what }, now - counted);
       counted = now;
@@ -208,7 +215,7 @@ export class ServerMetrics {
   #addListeners(): void {
     const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
     const addGauge = (name: string, help: string, value: () => number | Promise<number>): void =>
-      this.#metrics.collected(name, help, 'gauge', async () => [{ value: await value(), labels: {} }]);
+      this.#collected(name, help, 'gauge', async () => [{ value: await value(), labels: {} }]);
     addGauge('trawl_reply_bytes', 'Bytes of replies that clients have not read yet.', () =>
       sum(this.#listeners.map(({ replyBytes }) => replyBytes())),
     );

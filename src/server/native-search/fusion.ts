@@ -59,22 +59,22 @@ export async function select(
   let seen = new Set<unknown>();
   const lists: Selected[] = [];
   for (const outcome of outcomes) {
-    const candidates: Candidate[] = [];
-    let considered = 0;
-    let full = !outcome.ok;
     if (!acrossLists) seen = new Set();
+    const candidates: Candidate[] = [];
+    let left = outcome.ok ? length : 0;
     for (const hit of outcome.ok ? outcome.hits : []) {
-      full = (acrossLists ? candidates.length : considered) === length || (minScore !== null && hit.score < minScore);
-      if (full) break;
+      // The further hits have lower scores.
+      if (minScore !== null && hit.score < minScore) left = 0;
+      if (left === 0) break;
       const candidate = { hit, fields: documentFields(hit.document) };
       if (candidate.fields.id !== undefined && excluded.has(candidate.fields.id)) continue;
-      considered++;
-      const key = keyOf(candidate, deduplicate);
-      if (deduplicate !== 'none' && seen.has(key)) continue;
+      const key = duplicateKey(candidate, deduplicate);
+      const isDuplicate = deduplicate !== 'none' && seen.has(key);
       seen.add(key);
-      candidates.push(candidate);
+      if (!isDuplicate) candidates.push(candidate);
+      if (!isDuplicate || !acrossLists) left--;
     }
-    lists.push({ candidates, full: full || (acrossLists ? candidates.length : considered) === length });
+    lists.push({ candidates, full: left === 0 });
     if (slice.isOver) await slice.yield();
   }
   return lists;
@@ -91,7 +91,7 @@ export async function fuse(
   for (const [query, { candidates }] of lists.entries()) {
     for (const [position, candidate] of candidates.entries()) {
       const rank = position + 1;
-      const key = keyOf(candidate, deduplicate);
+      const key = duplicateKey(candidate, deduplicate);
       const group = groups.get(key) ?? { best: candidate, query, rrf: 0, from: [] };
       if (isBetter(candidate.hit, group.best.hit)) Object.assign(group, { best: candidate, query });
       group.rrf += 1 / (RRF_K + rank);
@@ -112,7 +112,7 @@ function isBetter(a: Hit, b: Hit): boolean {
 }
 
 /** Hits with equal keys are duplicates. A passage without a title has no duplicates by title. */
-function keyOf({ hit, fields }: Candidate, deduplicate: Deduplication): unknown {
+function duplicateKey({ hit, fields }: Candidate, deduplicate: Deduplication): unknown {
   if (deduplicate === 'document') return documentKey(fields, hit.row);
   return deduplicate === 'title' && fields.title !== undefined ? fields.title : hit.row;
 }

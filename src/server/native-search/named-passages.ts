@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import type { FoundPassage } from '../../search/calls/lookup-calls.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import type { FoundPassage, Retriever } from '../../search/retriever.ts';
 import { addTimings, type StageTimings } from '../../search/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 import type { RequestLimits } from '../server-config.ts';

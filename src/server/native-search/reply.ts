@@ -1,17 +1,158 @@
 import { type Static, Type } from 'typebox';
 import type { TrawlError } from '../../base/errors.ts';
-import type { QueryAnswer, QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { Retriever } from '../../search/retriever.ts';
+import { orNull } from '../../base/or-null.ts';
+import type { EncoderInput } from '../../encoder/text-encoder.ts';
+import type { Hit, QueryAnswer, QueryOutcome } from '../../search/calls/query-outcome.ts';
+import type { HybridPlaces } from '../../search/hybrid/hybrid-fusion.ts';
+import { HYBRID_FUSIONS } from '../../search/hybrid/hybrid-settings.ts';
+import type { ExplainCall, ExplainedTerm, Retriever } from '../../search/retriever.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { SEARCH_MODES, type SearchMode } from '../../search/search-mode.ts';
 import { STAGES, type StageTimings } from '../../search/timings.ts';
-import { Score } from '../dialects/parts/common-fields.ts';
-import { separated } from '../dialects/parts/search-plan.ts';
-import { clientError } from '../errors/client-error.ts';
-import { ERROR_STATUS } from '../errors/error-status.ts';
-import { ExplainedFusion } from './explain.ts';
+import { Contents, Document, Score } from '../dialects/parts/common-fields.ts';
+import { separated, tooLarge } from '../dialects/parts/search-plan.ts';
+import { clientMessage } from '../errors/error-status.ts';
+import { RequestError } from '../errors/request-error.ts';
+import { excerpt } from '../excerpt.ts';
 import type { Candidate, Fused, Selected } from './fusion.ts';
-import { HitFields } from './hit.ts';
+
+const HitTerm = Type.Object({
+  term: Type.String({ description: 'A word of the query after analysis (lower case, stemming).' }),
+  field: Type.String({
+    description: 'The part of the passage that has the term: contents, or title or text in an index with both apart.',
+  }),
+  boost: Type.Number({ description: 'Number of times that the query has the term, times the weight of the field.' }),
+  documentFrequency: Type.Integer({ description: 'Number of passages of the index that have the term in the field.' }),
+  score: Type.Number({
+    description: "The term's part of the field's score, which is the sum of its parts, rounded to float32. A float32.",
+  }),
+});
+
+const Place = Type.Object({
+  rank: Type.Integer({ description: 'From 1.' }),
+  score: Score,
+  part: Type.Optional(
+    Type.Number({
+      description:
+        'With explain: what the list adds to the score of the hit, which is the sum of both parts, rounded to float32.',
+    }),
+  ),
+});
+
+const HitFields = {
+  index: Type.Optional(
+    Type.String({ description: 'With several indexes: the index of the passage. Absent with one index.' }),
+  ),
+  row: Type.Integer({ description: "The passage's row in its index, from 0." }),
+  id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
+  title: Type.Optional(Type.String()),
+  score: Score,
+  indexScore: Type.Optional(
+    Type.Number({
+      description:
+        "With several indexes: the passage's score in its index. score differs from it where the lists were fused by rank.",
+    }),
+  ),
+  dense: Type.Optional(
+    orNull(
+      Place,
+      'With mode hybrid: where the dense list has the passage; null if it is not among the first passages to the depth. Absent in other modes.',
+    ),
+  ),
+  bm25: Type.Optional(orNull(Place, 'The same for the list of bm25.')),
+  firstStage: Type.Optional(
+    Type.Object(
+      { rank: Type.Integer({ description: 'From 1.' }), score: Score },
+      {
+        description:
+          "With reranking: rank and score of the hit in the search; score is then the reranker's. Absent without reranking.",
+      },
+    ),
+  ),
+  terms: Type.Optional(
+    Type.Array(HitTerm, {
+      description:
+        'With explain: the terms of the query that the passage has, in the order of the query. Absent without explain.',
+    }),
+  ),
+  distractor: Type.Optional(
+    Type.Literal(true, {
+      description: 'No search found the passage: the server mixed it in on purpose, with the score of a neighbour.',
+    }),
+  ),
+  text: Contents,
+  whole: Type.Boolean({ description: 'False if text is an excerpt.' }),
+  document: Type.Optional(Document),
+};
+
+/** A hit's JSON without its closing brace. */
+export function hitJson(
+  { hit, fields }: Candidate,
+  {
+    words,
+    maxChars,
+    documents,
+    terms,
+    places = hit.places,
+  }: {
+    words: ReadonlySet<string> | undefined;
+    maxChars: number | null;
+    documents: boolean;
+    terms: readonly ExplainedTerm[] | undefined;
+    /** Default: the places of the hit. */
+    places?: HybridPlaces;
+  },
+): string {
+  const { text, whole } =
+    maxChars === null || words === undefined
+      ? { text: fields.contents, whole: true }
+      : excerpt(fields.contents, words, maxChars);
+  const { row, score, source, firstStage, distractor } = hit;
+  const place = JSON.stringify({ index: source?.index, row: source?.row ?? row }).slice(0, -1);
+  // As in the corpus: parsing would round an integer beyond 2^53.
+  const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
+  const rest = { title: fields.title, score, indexScore: source?.score, firstStage, ...places, terms, distractor };
+  const facts = JSON.stringify({ ...rest, text, whole }).slice(1, -1);
+  return `${place}${id},${facts}${documents ? `,"document":${hit.document}` : ''}`;
+}
+
+/** Largest number of hits that a request can have explained. A hit has a few dozen terms at most times. */
+const MAX_EXPLAINED_HITS = 10_000;
+
+export interface FoundHit {
+  /** Position of the query that found it. */
+  readonly query: number;
+  readonly hit: Hit;
+}
+
+/** The terms of each hit for the query that found it. */
+export async function explainHits(
+  retriever: Retriever,
+  found: readonly FoundHit[],
+  { queries, ...call }: Omit<ExplainCall, 'queries'> & { readonly queries: readonly EncoderInput[] },
+): Promise<{ terms: ReadonlyMap<Hit, readonly ExplainedTerm[]>; timings: StageTimings }> {
+  const hits = queries.map((): Hit[] => []);
+  for (const { query, hit } of found) hits[query]!.push(hit);
+  const { explained, timings } = await retriever.explain({
+    ...call,
+    queries: queries.map((query, i) => ({ query, rows: hits[i]!.map(({ row }) => row) })),
+  });
+  const terms = new Map(hits.flatMap((list, i) => list.map((hit, at) => [hit, explained[i]![at]!] as const)));
+  return { terms, timings };
+}
+
+export function refuseTooManyExplained(queries: number, k: number): void {
+  if (queries * k <= MAX_EXPLAINED_HITS) return;
+  const reason = `${queries} queries with ${k} passages each exceed the limit of ${MAX_EXPLAINED_HITS} explained passages per reply.`;
+  throw tooLarge('explain', reason, 'Send fewer queries per request, or leave out explain.');
+}
+
+export function explainNeedsBm25(mode: SearchMode): RequestError {
+  const reason = `explain needs mode bm25 or hybrid, but the mode is ${mode}.`;
+  return new RequestError('INVALID_REQUEST', `body.explain: ${reason} Set "mode": "bm25", or leave out explain.`, [
+    { type: 'value_error', loc: ['body', 'explain'], msg: reason },
+  ]);
+}
 
 const Cut = Type.String({
   description:
@@ -40,16 +181,37 @@ const Reranked = Type.Object({
   truncated: Type.Integer({ description: 'Of these, the number that were truncated to its token limit.' }),
 });
 
+const Range = orNull(
+  Type.Object({
+    best: Type.Number({ description: 'The first score of the list.' }),
+    floor: Type.Number({ description: 'The score that counts as 0: the last one, or 0 for a short list of bm25.' }),
+  }),
+  'Null for an empty list.',
+);
+
+/** The field `fusion` of a result. */
+const ExplainedFusion = Type.Object({
+  fusion: Type.Enum([...HYBRID_FUSIONS]),
+  rrfK: Type.Number(),
+  denseWeight: Type.Number(),
+  bm25Weight: Type.Number(),
+  depth: Type.Integer(),
+  formula: Type.String({ description: 'The score of a hit. A list that does not have the passage adds 0.' }),
+  lists: Type.Array(Type.Object({ index: Type.Optional(Type.String()), dense: Range, bm25: Range }), {
+    description: 'Between which scores each list is scaled; with several indexes one entry per index.',
+  }),
+});
+
 const QueryResult = Type.Object({
   ok: Type.Literal(true),
   embedded: Type.Object({
     text: Type.String({
       description: 'The embedded text with its prefix, before truncation; for bm25 the text that is analysed.',
     }),
-    tokens: Type.Union([Type.Integer(), Type.Null()], {
-      description:
-        'Tokens embedded, special tokens included; null if the encoder is an endpoint that does not say it. For bm25 the distinct terms of the text.',
-    }),
+    tokens: orNull(
+      Type.Integer(),
+      'Tokens embedded, special tokens included; null if the encoder is an endpoint that does not say it. For bm25 the distinct terms of the text.',
+    ),
     cut: Cut,
   }),
   certificate: Type.Object({
@@ -57,10 +219,10 @@ const QueryResult = Type.Object({
       description:
         'True if the hits are proved to be the best passages; false if the server changed them on purpose (perturbed), or the index is an approximate one in Milvus.',
     }),
-    rescored: Type.Union([Type.Integer(), Type.Null()], {
-      description:
-        'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
-    }),
+    rescored: orNull(
+      Type.Integer(),
+      'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
+    ),
     depth: Type.Optional(
       Type.Integer({
         description:
@@ -116,7 +278,6 @@ export const View = Type.String({
   description: 'The views that limit the request, with commas in between. Absent if there are none.',
 });
 
-/** The body of a reply of /v1/search. */
 export const SearchReply = Type.Object({
   index: Type.Object({
     name: Type.String(),
@@ -152,10 +313,8 @@ export const SearchReply = Type.Object({
   timings: Timings,
 });
 
-/** What a reply of /v1/search is made of. */
-export interface ReplyParts {
+interface ReplyParts {
   readonly mode: SearchMode;
-  /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
   /** The hits of each query, or, fused, of all queries. */
   readonly hits: { readonly lists: readonly Selected[] } | { readonly fused: readonly Fused[] };
@@ -166,7 +325,6 @@ export interface ReplyParts {
   readonly explain: ((answer: QueryAnswer) => object) | undefined;
 }
 
-/** The pieces of the reply's JSON. */
 export function* replyPieces(
   { info }: Retriever,
   { mode, outcomes, hits, timings, toJson, explain }: ReplyParts,
@@ -216,25 +374,12 @@ export function viewMember({ within }: RetrieverInfo): string {
   return within === undefined ? '' : `,"view":${JSON.stringify(within.join())}`;
 }
 
-/** The timings of a reply. */
 export function timingsJson(timings: StageTimings): string {
-  return JSON.stringify(Object.fromEntries(STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])])));
+  return JSON.stringify(Object.fromEntries(STAGES.map((stage) => [`${stage}Ms`, Number(timings[stage].toFixed(3))])));
 }
 
 /** The error as the client sees it, without the details of a server error. */
 export function failed(error: TrawlError): Static<typeof Failed> {
-  const { code, message, details } = clientError(error);
-  const isOfServer = ERROR_STATUS[code] === 500;
-  return {
-    ok: false,
-    error: {
-      code,
-      message: isOfServer ? 'The server failed. Its log has the details.' : message,
-      maxTied: details.maxTied,
-    },
-  };
-}
-
-function rounded(ms: number): number {
-  return Number(ms.toFixed(3));
+  const { code, details } = error;
+  return { ok: false, error: { code, message: clientMessage(error), maxTied: details.maxTied } };
 }

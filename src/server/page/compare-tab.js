@@ -3,20 +3,18 @@ import { make, say } from './dom.js';
 import { allIndexes } from './facts.js';
 import { showLists } from './result-lists.js';
 import { MODE_NAMES } from './search-form.js';
-import { hideError, pathOf, postJson, showError } from './server.js';
+import { hideError, pathOf, searchList, showError } from './server.js';
 import { remember } from './tabs.js';
 
 let fields;
+/** The signal of the last opening, and the comparison that was begun last. */
+let opened;
 let running;
-/** Counts openings and closings, so that an opening that waits for the list of indexes knows whether it is the last. */
-let openings = 0;
 
-export async function open(panel, parameters) {
-  running?.abort();
-  openings++;
-  const mine = openings;
+export async function open(panel, parameters, signal) {
+  opened = signal;
   const listed = await allIndexes();
-  if (mine !== openings) return;
+  if (signal.aborted) return;
   if (listed === null) throw new Error('The server does not list its indexes. Does it require an API key?');
   const sides = listed.indexes.flatMap(({ name, modes, metric }) => modes.map((mode) => ({ name, mode, metric })));
   if (fields === undefined) build(panel);
@@ -27,12 +25,6 @@ export async function open(panel, parameters) {
 
 function hasNoQuery() {
   return fields.question.value.trim() === '' && fields.sub.value.trim() === '';
-}
-
-/** Stops the comparison, whose outcome belongs to no other tab. Opening the tab again compares again. */
-export function close() {
-  openings++;
-  running?.abort();
 }
 
 function build(panel) {
@@ -64,7 +56,7 @@ function build(panel) {
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     if (hasNoQuery()) return question.focus();
-    remember('compare', linkOf());
+    remember('compare', linkParameters());
     compare();
   });
   panel.replaceChildren(make('h1', {}, 'One question, two rankings'), form, answer);
@@ -85,34 +77,33 @@ function fill(parameters, sides) {
   fields.second.value = chosen('b', known[1] ?? known[0]);
 }
 
-function linkOf() {
+function linkParameters() {
   const { question, sub, first, second, topk } = fields;
-  return {
-    ...(question.value === '' ? {} : { q: question.value }),
-    ...(sub.value === '' ? {} : { s: sub.value }),
-    a: first.value,
-    b: second.value,
-    ...(topk.value === '10' ? {} : { k: topk.value }),
-  };
+  const link = new URLSearchParams();
+  if (question.value !== '') link.set('q', question.value);
+  if (sub.value !== '') link.set('s', sub.value);
+  link.set('a', first.value);
+  link.set('b', second.value);
+  if (topk.value !== '10') link.set('k', topk.value);
+  return link;
 }
 
 async function compare() {
   hideError();
   running?.abort();
   running = new AbortController();
-  const { signal } = running;
+  const signal = AbortSignal.any([opened, running.signal]);
   const chosen = [fields.first, fields.second].map(({ value }) =>
     fields.sides.find(({ name, mode }) => `${name}:${mode}` === value),
   );
   const sameIndex = chosen[0].name === chosen[1].name;
   const lists = await Promise.all(chosen.map((side) => searchSide(side, sameIndex, signal)));
   if (signal.aborted) return;
-  const failed = lists.find(({ error }) => error !== undefined);
   fields.answer.hidden = lists.every(({ error }) => error !== undefined);
-  if (failed !== undefined && fields.answer.hidden) return showError(failed.error);
+  if (fields.answer.hidden) return showError(lists[0].error);
   const words = `${fields.question.value} ${fields.sub.value}`;
   showLists(fields.results, lists, { words });
-  fields.summary.textContent = failed === undefined ? summaryOf(lists) : '';
+  fields.summary.textContent = lists.every(({ error }) => error === undefined) ? summaryOf(lists) : '';
   say(fields.summary.textContent);
 }
 
@@ -121,22 +112,15 @@ async function searchSide({ name, mode, metric }, sameIndex, signal) {
   const label = sameIndex ? MODE_NAMES[mode] : sideName({ name, mode });
   // Rows of two indexes say nothing: the same passage has the same id and text.
   const key = sameIndex ? ({ row }) => `${row}` : ({ id, text }) => JSON.stringify([id ?? null, text]);
-  try {
-    const { json, timing, roundTripMs } = await postJson('/v1/search', bodyOf(mode), { prefix, signal });
-    const [result] = json.results;
-    if (!result.ok) throw Object.assign(new Error(result.error.message), { code: result.error.code });
-    return { label, mode, metric, key, prefix, result, timing, roundTripMs };
-  } catch (error) {
-    return { label, mode, key, prefix, error };
-  }
+  return { label, mode, metric, key, prefix, ...(await searchList(requestBody(mode), { prefix, signal })) };
 }
 
-function bodyOf(mode) {
+function requestBody(mode) {
   const [question, sub] = [fields.question.value, fields.sub.value];
   const hasBoth = question.trim() !== '' && sub.trim() !== '';
   const query = hasBoth ? { question, query: sub } : sub.trim() === '' ? question : sub;
   const k = Number(fields.topk.value);
-  return { queries: [query], mode, ...(k > 0 ? { k } : {}), ...(mode === 'dense' ? {} : { explain: true }) };
+  return { queries: [query], mode, k: k > 0 ? k : undefined, explain: mode === 'dense' ? undefined : true };
 }
 
 /** How many passages both lists have, and where they part. */

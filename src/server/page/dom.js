@@ -14,6 +14,11 @@ export function make(name, attributes = {}, ...children) {
   return made;
 }
 
+/** The entries of a `dl`: names with their values. */
+export function definitions(values, attributes = {}) {
+  return values.map(([name, value]) => make('div', attributes, make('dt', {}, name), make('dd', {}, value)));
+}
+
 /** Text for screen readers, which announce it. */
 export function say(text) {
   byId('status').textContent = text;
@@ -51,22 +56,17 @@ export function fillChoice(group, values, chosen, choose) {
 
 const loading = new Map();
 
-/** Loads a style sheet of the page once. */
-export function loadStyle(name) {
-  return loadOnce(make('link', { rel: 'stylesheet', href: `/page/${name}` }), name);
-}
-
-/** Loads a script that is not a module. */
-export function loadScript(name) {
-  return loadOnce(make('script', { src: `/page/${name}` }), name);
-}
-
-function loadOnce(node, name) {
+/** Loads a style sheet of the page, or a script that is not a module, once. */
+export function load(name) {
   if (!loading.has(name)) {
     const { promise, resolve, reject } = Promise.withResolvers();
-    node.addEventListener('load', resolve);
-    node.addEventListener('error', () => reject(new Error(`${name} could not be loaded.`)));
-    document.head.append(node);
+    const events = { onload: resolve, onerror: () => reject(new Error(`${name} could not be loaded.`)) };
+    const address = `/page/${name}`;
+    document.head.append(
+      name.endsWith('.css')
+        ? make('link', { rel: 'stylesheet', href: address, ...events })
+        : make('script', { src: address, ...events }),
+    );
     loading.set(name, promise);
   }
   return loading.get(name);

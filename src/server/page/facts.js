@@ -1,16 +1,15 @@
 /** What the server says about itself: the facts of the index in the header, and the details that the tabs need. */
-import { byId, make } from './dom.js';
+import { byId, definitions, make } from './dom.js';
 import { base, getJson, pathOf } from './server.js';
 
 /** Facts of GET /readyz, once the server is ready; `null` before. */
 let ready = null;
 let details;
 const listeners = [];
-let settle;
 /** Settled when the server has answered once, ready or not. */
-export const asked = new Promise((resolve) => {
-  settle = resolve;
-});
+const { promise: asked, resolve: settle } = Promise.withResolvers();
+
+export { asked };
 
 export function readyFacts() {
   return ready;
@@ -78,7 +77,5 @@ function indexChoice({ index, indexes = [] }) {
 }
 
 function showList(facts) {
-  byId('facts').replaceChildren(
-    ...facts.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))),
-  );
+  byId('facts').replaceChildren(...definitions(facts));
 }

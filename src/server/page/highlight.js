@@ -11,7 +11,8 @@ const STOP_WORDS = new Set(
 );
 
 /**
- * Tells whether a word matches the query. `terms` are those of BM25's explanation; without them, the words of the query count.
+ * Returns a function that tells whether a word matches the query. `terms` come from BM25's explanation; without them, the words of the
+ * query count.
  * Terms are stems, so a word matches if it begins like a term and ends like an inflection. This is for reading, not for scores.
  */
 export function wordMatcher(terms, query) {

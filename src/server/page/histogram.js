@@ -19,20 +19,16 @@ export function histogram(counts, [low, high], { unit, label }) {
   const line = make('i', { class: 'median' });
   line.style.left = `${place}%`;
   const name = make('span', { class: 'median-name' }, `median ${shown(middle)}`);
-  // Near an end of the axis its name gives way to that of the end.
+  // Near an end of the axis, the name of the median makes room for that end's value.
   name.style.left = `clamp(30%, ${place}%, 70%)`;
   const summary = `from ${shown(low)} to ${shown(high)}, median about ${shown(middle)}`;
+  const image = { class: 'bars', role: 'img', 'aria-label': `${label}: ${summary}` };
+  const ends = [make('span', {}, shown(low)), name, make('span', {}, shown(high))];
   return make(
     'figure',
     { class: 'histogram' },
-    make('div', { class: 'bars', role: 'img', 'aria-label': `${label}: ${summary}` }, ...bars, line),
-    make(
-      'div',
-      { class: 'ends', 'aria-hidden': 'true' },
-      make('span', {}, shown(low)),
-      name,
-      make('span', {}, shown(high)),
-    ),
+    make('div', image, ...bars, line),
+    make('div', { class: 'ends', 'aria-hidden': 'true' }, ...ends),
   );
 }
 

@@ -1,5 +1,5 @@
 /** The index tab: what the index is, in words; its sizes; and a sample of its passages as histograms and a map. */
-import { byId, loadStyle, make, say } from './dom.js';
+import { byId, definitions, load, make, say } from './dom.js';
 import { allIndexes, asked, readyFacts } from './facts.js';
 import { histogram } from './histogram.js';
 import { aboutIndex } from './index-words.js';
@@ -16,16 +16,12 @@ const SHARDS_HELP =
 const BARS = 24;
 
 let shownGeneration;
-/** Counts openings and closings, so that what arrives late is neither drawn over newer facts nor told in another tab. */
-let openings = 0;
 
 /** Asks the server again at each opening, because the index may have been reloaded. */
-export async function open(panel) {
-  openings++;
-  const mine = openings;
-  await Promise.all([loadStyle('index.css'), asked]);
+export async function open(panel, _parameters, signal) {
+  await Promise.all([load('index.css'), asked]);
   const listed = await allIndexes({ fresh: true });
-  if (mine !== openings) return;
+  if (signal.aborted) return;
   const name = readyFacts()?.index;
   if (listed === null || name === undefined)
     throw new Error('The server does not describe its indexes. Is it starting, or does it require an API key?');
@@ -39,7 +35,7 @@ export async function open(panel) {
     getJson('/v1/sample'),
     manifestOrNull(),
   ]);
-  if (mine !== openings) return;
+  if (signal.aborted) return;
   shownGeneration = details.generation;
   const lengths = sample.passages.map(({ words }) => words);
   panel.replaceChildren(
@@ -52,10 +48,6 @@ export async function open(panel) {
     ]),
     details.model === null ? '' : mapSection(),
   );
-}
-
-export function close() {
-  openings++;
 }
 
 /** A replay bundle and an index in a store have no manifest here. */
@@ -73,12 +65,8 @@ function showGroup(panel, { name, indexes: members }, indexes) {
   const described = indexes.filter((index) => members.includes(index.name));
   const items = described.map(({ name: member, rows, deletedRows, modes }) => {
     const link = make('a', { href: `${pathOf(member)}/?tab=index` }, member);
-    return make(
-      'li',
-      {},
-      link,
-      `: ${(rows - deletedRows).toLocaleString('en')} passages, ranked by ${modes.join(', ')}`,
-    );
+    const passages = (rows - deletedRows).toLocaleString('en');
+    return make('li', {}, link, `: ${passages} passages, ranked by ${modes.join(', ')}`);
   });
   panel.replaceChildren(
     make('h1', {}, name),
@@ -110,11 +98,7 @@ function sizeTiles({ name, rows, dimension }, metrics) {
     ['Mapped, read in small parts', bytes(own('trawl_index_mapped_bytes'))],
     ['Largest number of hits', readyFacts()?.max_topk.toLocaleString('en') ?? '–'],
   ];
-  return make(
-    'dl',
-    { class: 'tiles', 'aria-label': 'Sizes' },
-    ...facts.map(([label, value]) => make('div', { class: 'card' }, make('dt', {}, label), make('dd', {}, value))),
-  );
+  return make('dl', { class: 'tiles', 'aria-label': 'Sizes' }, ...definitions(facts, { class: 'card' }));
 }
 
 /** The map costs the encoder some work, so it is drawn when the reader asks. */
@@ -130,13 +114,10 @@ function mapSection() {
     try {
       const { passages, map } = await getJson('/v1/sample?map=true');
       const [first, second] = map.explained.map((share) => `${(100 * share).toFixed(0)} %`);
+      const about = `The components have ${first} and ${second} of the variance; the rest is not on the map, so near points need not be similar. Arrow keys move between points.`;
       const { low, high, counts } = map.similarities;
       shown.replaceChildren(
-        make(
-          'p',
-          { class: 'help' },
-          `The components have ${first} and ${second} of the variance; the rest is not on the map, so near points need not be similar. Arrow keys move between points.`,
-        ),
+        make('p', { class: 'help' }, about),
         passageMap(passages, map.points),
         make('h3', {}, 'Scores of unrelated passages'),
         make('p', { class: 'help' }, 'Dot products of all pairs of the sample, to compare the scores of hits with.'),

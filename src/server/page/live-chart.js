@@ -12,7 +12,7 @@ const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 export class LiveChart {
   #plot;
-  /** A chart without lines, such as that of no errors, has none. */
+  /** Empty for a chart without lines, such as the chart of errors when there are none. */
   #names = [];
   #data = [[]];
   #legend = make('dl', { class: 'legend' });

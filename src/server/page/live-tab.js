@@ -1,61 +1,56 @@
 /** The live tab: what the server does now, from GET /metrics every two seconds. */
-import { fillChoice, loadScript, loadStyle, make } from './dom.js';
+import { definitions, fillChoice, load, make } from './dom.js';
 import { LiveChart } from './live-chart.js';
-import { byLabel, gained, parseMetrics, quantile, quotients, total } from './metrics-text.js';
+import { byLabel, gained, parseMetrics, quantile, quotients, sum, total } from './metrics-text.js';
 import { getText, hideError, showError } from './server.js';
 import { bytes } from './units.js';
 
 const EVERY_MS = 2000;
 /** Five minutes of readings. */
 const KEPT = 150;
-/** The quantiles are those of the last minute. */
+/** Readings of the last minute, over which the quantiles are taken. */
 const QUANTILE_READINGS = 30;
 
 const rate = (value) => `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(2))}/s`;
 const count = (value) => Number(value.toPrecision(3)).toLocaleString('en');
 const milliseconds = (value) => `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(2))} ms`;
-const perSecond = (values, seconds) => mapped(values, (value) => value / seconds);
+
+/** What a counter gains in a second, by a label. */
+const rates =
+  (name, label) =>
+  ({ before, now, seconds }) =>
+    gained(before, now, name, label, seconds);
+/** What one counter gains for each count of another, by stage. */
+const means =
+  (name, counter, factor) =>
+  ({ before, now }) =>
+    quotients(gained(before, now, name, 'stage'), gained(before, now, counter, 'stage'), factor);
 
 /** The charts: title, format, and the values of one reading by name. */
 const CHARTS = [
+  ['Requests per second, by dialect of the client', rate, rates('trawl_requests_total', 'dialect')],
   [
-    'Requests per second, by dialect of the client',
-    rate,
-    ({ before, now, seconds }) => perSecond(gained(before, now, 'trawl_requests_total', 'dialect'), seconds),
+    'Time of a request by stage, mean',
+    milliseconds,
+    means('trawl_stage_seconds_sum', 'trawl_stage_seconds_count', 1000),
   ],
-  ['Time of a request by stage, mean', milliseconds, stageTimes],
   ['Queries waiting, by stage', count, ({ now }) => byLabel(now, 'trawl_queue_queries', 'stage', Math.max)],
-  ['Queries per batch, mean', count, batchSizes],
+  ['Queries per batch, mean', count, means('trawl_batch_queries_total', 'trawl_batches_total')],
   ['Queries by where their answer comes from', rate, answers],
   ['Memory', bytes, memory],
-  [
-    'Errors per second, by code',
-    rate,
-    ({ before, now, seconds }) => perSecond(gained(before, now, 'trawl_errors_total', 'code'), seconds),
-  ],
+  ['Errors per second, by code', rate, rates('trawl_errors_total', 'code')],
 ];
 
 let readings = [];
 let charts;
-let timer;
 let isPaused = false;
 let tiles;
-/** Aborted when the tab is left or opened again, with the reading in flight: each opening has its own readings, one after another. */
-let opening = new AbortController();
 
-export async function open(panel) {
-  close();
-  opening = new AbortController();
-  const { signal } = opening;
-  await Promise.all([loadStyle('uplot.css'), loadStyle('live.css'), loadScript('uplot.js')]);
+export async function open(panel, _parameters, signal) {
+  await Promise.all(['uplot.css', 'live.css', 'uplot.js'].map(load));
   if (signal.aborted) return;
   if (charts === undefined) build(panel);
   await read(signal);
-}
-
-export function close() {
-  opening.abort();
-  clearTimeout(timer);
 }
 
 function build(panel) {
@@ -79,7 +74,9 @@ function build(panel) {
   }
 }
 
+/** Reads every two seconds, until the signal is aborted. */
 async function read(signal) {
+  if (signal.aborted) return;
   try {
     if (!isPaused && !document.hidden) {
       const metrics = parseMetrics(await getText('/metrics', { signal }));
@@ -92,7 +89,7 @@ async function read(signal) {
     if (signal.aborted) return;
     showError(error);
   }
-  timer = setTimeout(read, EVERY_MS, signal);
+  setTimeout(read, EVERY_MS, signal);
 }
 
 function show() {
@@ -119,14 +116,14 @@ function showTiles(step) {
     const seconds = quantile(past, metrics, 'trawl_stage_seconds', { stage: 'total' }, q);
     return seconds === null ? '–' : milliseconds(seconds * 1000);
   };
-  const sum = (name, label) => Object.values(gained(step.before, step.now, name, label)).reduce((a, b) => a + b, 0);
+  const perSecond = (name) => (step === undefined ? '–' : rate(sum(rates(name, 'dialect')(step))));
   const now = (name) => {
     const value = total(metrics, name);
     return Number.isNaN(value) ? '–' : count(value);
   };
   const facts = [
-    ['Requests', step && rate(sum('trawl_requests_total', 'dialect') / step.seconds)],
-    ['Queries', step && rate(sum('trawl_queries_total', 'dialect') / step.seconds)],
+    ['Requests', perSecond('trawl_requests_total')],
+    ['Queries', perSecond('trawl_queries_total')],
     ['Median time, last minute', time(0.5)],
     ['p99, last minute', time(0.99)],
     ['In flight', now('trawl_requests_in_flight')],
@@ -134,25 +131,11 @@ function showTiles(step) {
     ['Answers in the cache', now('trawl_cache_entries')],
     ['Errors since the start', count(total(metrics, 'trawl_errors_total') || 0)],
   ];
-  tiles.replaceChildren(
-    ...facts.map(([name, value]) => make('div', { class: 'card' }, make('dt', {}, name), make('dd', {}, value ?? '–'))),
-  );
+  tiles.replaceChildren(...definitions(facts, { class: 'card' }));
 }
 
-function stageTimes({ before, now }) {
-  const [sums, counts] = ['sum', 'count'].map((part) => gained(before, now, `trawl_stage_seconds_${part}`, 'stage'));
-  return quotients(sums, counts, 1000);
-}
-
-function batchSizes({ before, now }) {
-  const [queries, batches] = ['trawl_batch_queries_total', 'trawl_batches_total'].map((name) =>
-    gained(before, now, name, 'stage'),
-  );
-  return quotients(queries, batches);
-}
-
-function answers({ before, now, seconds }) {
-  const gain = (name) => Object.values(gained(before, now, name, 'index')).reduce((a, b) => a + b, 0) / seconds;
+function answers(step) {
+  const gain = (name) => sum(rates(name, 'index')(step));
   return {
     computed: gain('trawl_computed_queries_total'),
     'from the cache': gain('trawl_cached_queries_total'),
@@ -168,8 +151,4 @@ function memory({ now }) {
     'replies not read yet': total(now, 'trawl_reply_bytes'),
   };
   return Object.fromEntries(Object.entries(values).filter(([, value]) => !Number.isNaN(value)));
-}
-
-function mapped(values, change) {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, change(value)]));
 }

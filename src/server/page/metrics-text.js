@@ -34,13 +34,20 @@ export function byLabel(metrics, name, label, combine = (a, b) => a + b) {
   return values;
 }
 
-/** What a counter gained between two readings, by label. A counter that begins at 0 after a restart counts from there. */
-export function gained(before, after, name, label) {
+export function sum(values) {
+  return Object.values(values).reduce((total, value) => total + value, 0);
+}
+
+/**
+ * What a counter gained between two readings, by label; with `seconds`, for each second. A counter that begins at 0 after a restart
+ * counts from there.
+ */
+export function gained(before, after, name, label, seconds = 1) {
   const old = byLabel(before, name, label);
   return Object.fromEntries(
     Object.entries(byLabel(after, name, label)).map(([key, value]) => {
       const past = old[key] ?? 0;
-      return [key, value >= past ? value - past : value];
+      return [key, (value >= past ? value - past : value) / seconds];
     }),
   );
 }

@@ -13,11 +13,8 @@ const QUERY_CHARACTERS = 240;
 
 export function passageMap(passages, points) {
   const places = placesOf(points);
-  const text = make(
-    'div',
-    { class: 'map-text', 'aria-live': 'polite' },
-    make('p', { class: 'help' }, 'Point at a passage, or press an arrow key.'),
-  );
+  const help = make('p', { class: 'help' }, 'Point at a passage, or press an arrow key.');
+  const text = make('div', { class: 'map-text', 'aria-live': 'polite' }, help);
   const svg = shape('svg', {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     role: 'application',
@@ -83,25 +80,20 @@ function wholeWords(text) {
 
 /** The nearest point within 45 degrees of the direction, or the same point if there is none. */
 function nextIn([right, down], at, places) {
-  const [x, y] = places[at];
-  let [best, least] = [at, Number.POSITIVE_INFINITY];
-  for (const [i, [otherX, otherY]] of places.entries()) {
-    const [dx, dy] = [otherX - x, otherY - y];
+  const next = nearestTo(places[at], Number.POSITIVE_INFINITY, places, (dx, dy) => {
     const along = dx * right + dy * down;
-    const across = Math.abs(dx * down) + Math.abs(dy * right);
-    if (i === at || along <= 0 || across > along) continue;
-    const distance = Math.hypot(dx, dy);
-    if (distance < least) [best, least] = [i, distance];
-  }
-  return best;
+    return along > 0 && Math.abs(dx * down) + Math.abs(dy * right) <= along;
+  });
+  return next < 0 ? at : next;
 }
 
-/** The point nearest to a place, if it is within reach; else -1. */
-function nearestTo([x, y], reach, places) {
+/** The point nearest to a place, of those within reach whose distances are `allowed`; -1 if there is none. */
+function nearestTo([x, y], reach, places, allowed = () => true) {
   let [best, least] = [-1, reach];
   for (const [i, [otherX, otherY]] of places.entries()) {
-    const distance = Math.hypot(otherX - x, otherY - y);
-    if (distance < least) [best, least] = [i, distance];
+    const [dx, dy] = [otherX - x, otherY - y];
+    const distance = Math.hypot(dx, dy);
+    if (distance < least && allowed(dx, dy)) [best, least] = [i, distance];
   }
   return best;
 }

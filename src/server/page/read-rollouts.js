@@ -28,19 +28,21 @@ const TEXT_FIELDS = [
 
 /** Rollouts, and the lines that could not be read with the reason. */
 export function readRollouts(text) {
-  const { items, faults } = itemsOf(text);
-  const records = items.filter(({ value }) => isRecord(value));
-  const others = items.filter(({ value }) => !isRecord(value));
-  const rollouts = fromRecords(records.map(({ value }) => value));
-  for (const { value, place } of others) {
-    const rollout = value.opened === undefined ? fromItem(value, place) : null;
-    if (rollout !== null) rollouts.push(rollout);
-    else if (value.opened === undefined) faults.push(`${place}: no searches and no text of a rollout`);
+  const { items, faults } = readItems(text);
+  const records = [];
+  const rollouts = [];
+  for (const { value, place } of items) {
+    if (isRecord(value)) records.push(value);
+    // A record of a passage that was opened belongs to no search.
+    if (isRecord(value) || value.opened !== undefined) continue;
+    const rollout = fromItem(value, place);
+    if (rollout === null) faults.push(`${place}: no searches and no text of a rollout`);
+    else rollouts.push(rollout);
   }
-  return { rollouts, faults };
+  return { rollouts: [...fromRecords(records), ...rollouts], faults };
 }
 
-function itemsOf(text) {
+function readItems(text) {
   const faults = [];
   if (/^\s*\[/.test(text)) {
     try {
@@ -78,15 +80,11 @@ function isRecord(value) {
   );
 }
 
-/** A trajectory is that of its data set, policy, step and split; a search without one stands alone. */
+/** Trajectories of another data set, policy, step or split are others; a search without a trajectory stands alone. */
 function fromRecords(records) {
-  const groups = new Map();
-  for (const record of records) {
-    const { trajectory, dataset, policy, step, split, requestId, place } = record;
-    const own = trajectory === undefined ? [requestId, place] : [trajectory, dataset, policy, step, split];
-    const key = JSON.stringify(own);
-    groups.set(key, [...(groups.get(key) ?? []), record]);
-  }
+  const groups = Map.groupBy(records, ({ trajectory, dataset, policy, step, split, requestId, place }) =>
+    JSON.stringify(trajectory === undefined ? [requestId, place] : [trajectory, dataset, policy, step, split]),
+  );
   return [...groups.values()].map((group) => {
     const searches = group.toSorted(
       (a, b) => (a.turn ?? 0) - (b.turn ?? 0) || String(a.time).localeCompare(String(b.time)),

@@ -26,7 +26,7 @@ export async function addTexts({ turns }) {
   }
 }
 
-/** What to say of recorded passages whose texts an index of another generation gave, or one whose generation is not known. */
+/** Warnings for passages whose texts come from an index of another generation, or of one that the server does not name. */
 export function generationNotices(passages) {
   const read = passages.filter(({ asked, text, recorded }) => asked && text !== undefined && recorded !== undefined);
   const doubtful = read.filter(({ recorded, now }) => recorded !== now);

@@ -45,7 +45,7 @@ function pythonCode({ queries, ...options }) {
     `from trawl_client import ${isText ? 'TrawlClient' : 'Query, TrawlClient'}`,
     '',
     `with TrawlClient(${pythonValue(`${location.origin}${base}`)}${hasKey() ? ', api_key="KEY"' : ''}) as trawl:`,
-    `    answer = trawl.search([${parts}]${Object.keys(options).length === 0 ? '' : `, ${pythonArguments(options)}`})`,
+    `    answer = trawl.search([${[`${parts}]`, pythonArguments(options)].filter((part) => part !== '').join(', ')})`,
     '    for hit in answer.results[0].hits:',
     '        print(hit.score, hit.title)',
   ].join('\n');
@@ -53,6 +53,7 @@ function pythonCode({ queries, ...options }) {
 
 function pythonArguments(values) {
   return Object.entries(values)
+    .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${pythonValue(value)}`)
     .join(', ');
 }

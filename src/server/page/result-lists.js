@@ -10,7 +10,7 @@ import { stageKey, stageTimes } from './stage-times.js';
 const LONG_TEXT = { several: 320, only: 3000 };
 
 /**
- * `lists` have `label`, `mode` and `metric`, and `result` with `timing` or `error`. `words` are those of the query, for lists without terms;
+ * `lists` have `label`, `mode` and `metric`, and `result` with `timing` or `error`. `words` of the query are marked in lists without terms;
  * `similar` searches for a text.
  */
 export function showLists(container, lists, options) {
@@ -50,25 +50,14 @@ function column(list, options) {
   if (error !== undefined) {
     const { text, code } = messageOf(error);
     const line = code === undefined ? null : make('span', { class: 'code' }, code);
-    return make(
-      'section',
-      { class: 'column', 'aria-label': label },
-      heading,
-      make('div', { class: 'notice error' }, text, line),
-    );
+    const notice = make('div', { class: 'notice error' }, text, line);
+    return make('section', { class: 'column', 'aria-label': label }, heading, notice);
   }
   const items = result.hits.map((hit, i) => item(hit, i + 1, list, options));
-  return make(
-    'section',
-    { class: 'column', 'aria-label': `Results of ${label}` },
-    heading,
-    stageTimes(list, { isShort: !options.isOnly }),
-    make(
-      'ol',
-      { class: 'results' },
-      ...(items.length > 0 ? items : [make('li', { class: 'nothing' }, 'No passages.')]),
-    ),
-  );
+  if (items.length === 0) items.push(make('li', { class: 'nothing' }, 'No passages.'));
+  const times = stageTimes(list, { isShort: !options.isOnly });
+  const attributes = { class: 'column', 'aria-label': `Results of ${label}` };
+  return make('section', attributes, heading, times, make('ol', { class: 'results' }, ...items));
 }
 
 function swatch({ mode }) {
@@ -81,36 +70,26 @@ function item(hit, rank, list, options) {
   const matcher = wordMatcher(hit.terms, options.words);
   const body = make('p', { class: 'text', dir: 'auto' }, ...markWords(text, matcher));
   const heading = make('h3', { dir: 'auto' }, ...markWords(title === '' ? 'Untitled' : title, matcher));
-  const score = make(
-    'summary',
-    { class: 'score', 'aria-label': `${shownScore(hit.score)}, the score. Why?` },
-    shownScore(hit.score),
+  const figure = shownScore(hit.score);
+  const score = make('summary', { class: 'score', 'aria-label': `${figure}, the score. Why?` }, figure);
+  const foot = make(
+    'p',
+    { class: 'foot-line' },
+    hit.id === undefined || hit.id === null ? null : make('span', { class: 'id' }, `id ${hit.id}`),
+    hit.index === undefined ? null : make('span', { class: 'id' }, hit.index),
+    hit.distractor ? make('span', { class: 'badge' }, 'mixed in on purpose') : null,
+    options.isOnly ? null : elsewhere(options.places.get(key), list),
   );
-  return make(
-    'li',
-    { 'data-passage': key },
-    make('span', { class: 'rank' }, `${rank}`),
-    make(
-      'div',
-      { class: 'hit' },
-      make('div', { class: 'passage-head' }, heading),
-      make('details', { class: 'why' }, score, scoreExplanation(hit, list)),
-      ...passageText(body, text, options.isOnly),
-      make(
-        'p',
-        { class: 'foot-line' },
-        hit.id === undefined || hit.id === null ? null : make('span', { class: 'id' }, `id ${hit.id}`),
-        hit.index === undefined ? null : make('span', { class: 'id' }, hit.index),
-        hit.distractor ? make('span', { class: 'badge' }, 'mixed in on purpose') : null,
-        ...(options.isOnly ? [] : [elsewhere(options.places.get(key), list)]),
-      ),
-      neighbourPart(
-        hit,
-        list,
-        options.similar === undefined ? undefined : () => options.similar(text.trim() === '' ? title : text),
-      ),
-    ),
-  );
+  const similar = options.similar && (() => options.similar(text.trim() === '' ? title : text));
+  const parts = [
+    make('div', { class: 'passage-head' }, heading),
+    make('details', { class: 'why' }, score, scoreExplanation(hit, list)),
+    ...passageText(body, text, options.isOnly),
+    foot,
+    neighbourPart(hit, list, similar),
+  ];
+  const place = make('span', { class: 'rank' }, `${rank}`);
+  return make('li', { 'data-passage': key }, place, make('div', { class: 'hit' }, ...parts));
 }
 
 function passageText(body, text, isOnly) {

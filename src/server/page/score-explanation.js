@@ -35,12 +35,7 @@ function fusionParts(hit, score, fusion) {
     const label = name === 'dense' ? 'Dense' : 'BM25';
     const cells =
       place == null ? ['not in the list', '–', '0'] : [`${place.rank}`, digits(place.score), digits(place.part ?? 0)];
-    return make(
-      'tr',
-      {},
-      make('th', { scope: 'row' }, label),
-      ...cells.map((cell) => make('td', { class: 'figure' }, cell)),
-    );
+    return tableRow(label, cells);
   });
   const parts = [table(['list', 'rank', 'score', 'adds'], rows), line('The sum of both: ', number(score), '.')];
   if (fusion?.formula !== undefined) parts.push(make('p', { class: 'formula' }, fusion.formula));
@@ -56,26 +51,22 @@ function termParts(terms, total) {
     const bar = make('span', { class: 'term-bar', 'aria-hidden': 'true' });
     bar.style.width = `${largest > 0 ? (100 * score) / largest : 0}%`;
     const word = `${term}${boost === 1 ? '' : ` × ${boost}`}${hasFields ? ` (${field})` : ''}`;
-    return make(
-      'tr',
-      {},
-      make('th', { scope: 'row' }, word),
-      make('td', { class: 'figure' }, documentFrequency.toLocaleString('en')),
-      make('td', { class: 'figure' }, score.toFixed(4)),
-      make('td', { class: 'bar-cell' }, bar),
-    );
+    const row = tableRow(word, [documentFrequency.toLocaleString('en'), score.toFixed(4)]);
+    row.append(make('td', { class: 'bar-cell' }, bar));
+    return row;
   });
   const sum = hasFields || total == null ? [] : [line('The sum of the words: ', number(total), '.')];
   return [table(['word', 'passages with it', 'adds'], rows), ...sum];
 }
 
 function table(heads, rows) {
-  const head = make(
-    'tr',
-    {},
-    ...heads.map((text, i) => make('th', { scope: 'col', class: i === 0 ? null : 'figure' }, text)),
-  );
-  return make('table', {}, make('thead', {}, head), make('tbody', {}, ...rows));
+  const cells = heads.map((text, i) => make('th', { scope: 'col', class: i === 0 ? null : 'figure' }, text));
+  return make('table', {}, make('thead', {}, make('tr', {}, ...cells)), make('tbody', {}, ...rows));
+}
+
+function tableRow(head, figures) {
+  const cells = figures.map((figure) => make('td', { class: 'figure' }, figure));
+  return make('tr', {}, make('th', { scope: 'row' }, head), ...cells);
 }
 
 function line(...children) {

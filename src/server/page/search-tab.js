@@ -1,5 +1,4 @@
 /** The search tab: sends the form to POST /v1/search, in one mode or in several side by side, and lists the passages. */
-
 import { byId, copyText, make, say } from './dom.js';
 import { asked, onReady, readyFacts } from './facts.js';
 import { showRequestCode } from './request-code.js';
@@ -14,7 +13,7 @@ import {
   readForm,
   requestBody,
 } from './search-form.js';
-import { hideError, postJson, showError } from './server.js';
+import { hideError, searchList, showError } from './server.js';
 import { goTo, remember } from './tabs.js';
 import { counted } from './units.js';
 
@@ -32,35 +31,22 @@ const CUTS = {
   'question-and-tail': 'The query exceeds the model’s token limit; only the first part of the sub-query was embedded.',
 };
 
-let running = null;
+/** The signal of the last opening, and the search that was begun last. */
+let opened;
+let running;
 let isInstalled = false;
-/** Counts openings and closings, so that an opening that waits for the server knows whether it is the last. */
-let openings = 0;
 
 /** Fills the form from the address, and searches. */
-export async function open(_panel, parameters) {
+export async function open(_panel, parameters, signal) {
   install();
-  openings++;
-  const mine = openings;
+  opened = signal;
   readForm(parameters);
   if (!hasQuery()) return showEmpty();
   // The modes of the index decide which searches are made.
   await asked;
-  if (mine !== openings) return;
+  if (signal.aborted) return;
   readForm(parameters);
   await search();
-}
-
-/** Stops the search, whose outcome belongs to no other tab. Opening the tab again searches again. */
-export function close() {
-  openings++;
-  stop();
-}
-
-function stop() {
-  running?.abort();
-  running = null;
-  byId('answer').removeAttribute('aria-busy');
 }
 
 function install() {
@@ -84,41 +70,30 @@ async function search() {
     return;
   }
   running?.abort();
-  const mine = new AbortController();
-  running = mine;
+  running = new AbortController();
+  const signal = AbortSignal.any([opened, running.signal]);
   byId('answer').setAttribute('aria-busy', 'true');
   say('Searching');
   const modes = chosenModes();
   const lists = await Promise.all(
-    (modes.length === 0 ? [undefined] : modes).map((mode) => searchIn(mode, mine.signal)),
+    (modes.length === 0 ? [undefined] : modes).map(async (mode) => {
+      const body = requestBody(mode);
+      const list = { mode, body, metric: readyFacts()?.metric, ...(await searchList(body, { signal })) };
+      return { ...list, label: MODE_NAMES[list.mode] ?? '' };
+    }),
   );
-  if (running !== mine) return;
+  if (signal.aborted) return;
   byId('answer').removeAttribute('aria-busy');
   showAnswer(lists);
 }
 
-/** One list; a refusal is part of it, because other modes may answer. */
-async function searchIn(mode, signal) {
-  const body = requestBody(mode);
-  try {
-    const { json, timing, roundTripMs } = await postJson('/v1/search', body, { signal });
-    const [result] = json.results;
-    if (!result.ok) throw Object.assign(new Error(result.error.message), { code: result.error.code });
-    const { metric } = readyFacts() ?? {};
-    return { label: MODE_NAMES[json.mode], mode: json.mode, metric, body, result, timing, roundTripMs };
-  } catch (error) {
-    return { label: MODE_NAMES[mode] ?? '', mode, body, error };
-  }
-}
-
 function showAnswer(lists) {
   const answered = lists.filter(({ result }) => result !== undefined);
-  const [failed] = lists.filter(({ error }) => error !== undefined);
   byId('empty').hidden = true;
   byId('answer').hidden = answered.length === 0;
   if (answered.length === 0) {
     say('');
-    showError(failed.error);
+    showError(lists[0].error);
     return;
   }
   showLists(byId('results'), lists, { words: queryWords(), similar });
@@ -150,7 +125,7 @@ function similar(text) {
 
 function example({ q, s }) {
   const search = () => {
-    readForm(new URLSearchParams({ q, ...(s === undefined ? {} : { s }) }));
+    readForm(new URLSearchParams(s === undefined ? { q } : { q, s }));
     byId('form').requestSubmit();
   };
   const sub = s === undefined ? null : make('span', { class: 'sub' }, `  +  ${s}`);
@@ -158,7 +133,8 @@ function example({ q, s }) {
 }
 
 function showEmpty() {
-  stop();
+  running?.abort();
+  byId('answer').removeAttribute('aria-busy');
   byId('answer').hidden = true;
   byId('empty').hidden = false;
   say('');

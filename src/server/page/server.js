@@ -1,8 +1,8 @@
 /** Requests to the server, with the API key that the reader gave. */
-import { byId } from './dom.js';
+import { byId, make } from './dom.js';
 import { parseKeepingBigIntegers } from './json.js';
 
-/** `/indexes/NAME` on the page of an index other than the default, `/views/NAME` on that of a view. */
+/** `/indexes/NAME` on the page of an index other than the default, `/views/NAME` on the page of a view. */
 export const base = /^(?:\/(?:indexes|views)\/[^/]+)*(?=\/$)/.exec(location.pathname)?.[0] ?? '';
 
 /** Name of the API key in sessionStorage, which the browser keeps only until the tab is closed. */
@@ -32,6 +32,18 @@ export function installKeyForm(onKey) {
 export async function postJson(path, body, { signal, prefix = base } = {}) {
   const headers = { 'content-type': 'application/json' };
   return answerOf(`${prefix}${path}`, { method: 'POST', headers, body: JSON.stringify(body), signal });
+}
+
+/** The list of a search with one query, and its times; or the `error` of a refusal, because other searches may have an answer. */
+export async function searchList(body, options) {
+  try {
+    const { json, timing, roundTripMs } = await postJson('/v1/search', body, options);
+    const [result] = json.results;
+    if (!result.ok) throw Object.assign(new Error(result.error.message), { code: result.error.code });
+    return { mode: json.mode, result, timing, roundTripMs };
+  } catch (error) {
+    return { error };
+  }
 }
 
 export async function getJson(path, { prefix = base } = {}) {
@@ -69,13 +81,7 @@ export function showError(error) {
   const box = byId('error');
   // The live tab fails every two seconds: the same error is announced once, and takes the focus once.
   if (!box.hidden && box.textContent === `${text}${code}`) return;
-  box.replaceChildren(text);
-  if (code !== '') {
-    const line = document.createElement('span');
-    line.className = 'code';
-    line.textContent = code;
-    box.append(line);
-  }
+  box.replaceChildren(text, ...(code === '' ? [] : [make('span', { class: 'code' }, code)]));
   box.hidden = false;
   if (error.status === 401) byId('key').focus();
 }

@@ -22,11 +22,8 @@ export function shardTable(shards) {
   // The sums count all shards, not only those that are shown.
   const foot = shards.length < 2 ? null : make('tfoot', {}, sumRow(shards, parts, hasDeleted));
   const table = make('table', { class: 'shards' }, make('thead', {}, head), body, foot);
-  const scroller = make(
-    'div',
-    { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': 'Table of shards' },
-    table,
-  );
+  const region = { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': 'Table of shards' };
+  const scroller = make('div', region, table);
   if (shards.length <= SHOWN) return scroller;
   const more = make('button', { type: 'button', class: 'link' }, `All ${shards.length.toLocaleString('en')} shards`);
   more.addEventListener('click', () => {
@@ -51,13 +48,11 @@ function shardRow({ firstRow, rows, deletedRows, dtype, adopted, prefilter, byte
 
 function sumRow(shards, parts, hasDeleted) {
   const sum = (value) => shards.reduce((total, shard) => total + value(shard), 0);
-  const deleted = hasDeleted ? [make('td', {}, sum(({ deletedRows }) => deletedRows).toLocaleString('en'))] : [];
-  return make(
-    'tr',
-    {},
-    make('th', { scope: 'row' }, `All ${shards.length.toLocaleString('en')}`),
-    make('td', {}, `${sum(({ rows }) => rows).toLocaleString('en')} rows`),
-    ...deleted,
-    ...parts.map(([part]) => make('td', {}, bytes(sum((shard) => shard.bytes[part])))),
-  );
+  const cells = [
+    `${sum(({ rows }) => rows).toLocaleString('en')} rows`,
+    ...(hasDeleted ? [sum(({ deletedRows }) => deletedRows).toLocaleString('en')] : []),
+    ...parts.map(([part]) => bytes(sum((shard) => shard.bytes[part]))),
+  ];
+  const head = make('th', { scope: 'row' }, `All ${shards.length.toLocaleString('en')}`);
+  return make('tr', {}, head, ...cells.map((cell) => make('td', {}, cell)));
 }

@@ -1,36 +1,25 @@
 /** How long a search took, by stage. */
 import { make } from './dom.js';
+import { counted } from './units.js';
 
-const STAGES = [
-  ['queue', 'queue'],
-  ['embed', 'embed'],
-  ['search', 'search'],
-  ['fetch', 'fetch'],
-  ['rerank', 'rerank'],
-  ['reply', 'reply'],
-  ['rest', 'network and waiting'],
-];
+const SERVER_STAGES = ['queue', 'embed', 'search', 'fetch', 'rerank', 'reply'];
+const STAGES = [...SERVER_STAGES.map((name) => [name, name]), ['rest', 'network and waiting']];
 
 /** Leaves out stages that took no time: an index of words embeds nothing. `isShort`: the times stay for pointer and screen reader. */
 export function stageTimes({ result, timing, roundTripMs }, { isShort }) {
   const ms = stageMs(timing, roundTripMs);
   const stages = STAGES.filter(([name]) => ms[name] > 0);
-  const count = result.hits.length;
-  const passages = count === 1 ? '1 passage' : `${count} passages`;
+  const passages = counted(result.hits.length, 'passage');
   const bar = make('div', { class: 'bar', 'aria-hidden': 'true' });
   for (const [name, label] of stages) {
     const part = make('span', { class: name, title: `${label} ${milliseconds(ms[name])}` });
     part.style.flexGrow = `${ms[name]}`;
     bar.append(part);
   }
-  const entries = stages.map(([name, label]) =>
-    make(
-      'div',
-      {},
-      make('dt', {}, make('span', { class: `swatch ${name}` }), label),
-      make('dd', {}, milliseconds(ms[name])),
-    ),
-  );
+  const entries = stages.map(([name, label]) => {
+    const swatch = make('span', { class: `swatch ${name}` });
+    return make('div', {}, make('dt', {}, swatch, label), make('dd', {}, milliseconds(ms[name])));
+  });
   return make(
     'div',
     { class: 'timing' },
@@ -53,7 +42,7 @@ function stageMs(timing, roundTripMs) {
   const ms = Object.fromEntries(
     [...timing.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value)]),
   );
-  const inStages = STAGES.reduce((sum, [name]) => sum + (ms[name] ?? 0), 0);
+  const inStages = SERVER_STAGES.reduce((sum, name) => sum + (ms[name] ?? 0), 0);
   return { ...ms, rest: Math.max(0, roundTripMs - inStages) };
 }
 

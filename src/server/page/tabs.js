@@ -8,26 +8,18 @@ let tabs = [];
 const addresses = new Map();
 let current;
 
-/** A loader gives the module of its tab, which exports `open(panel, parameters)`, and `close()` if the tab has to stop. */
+/**
+ * A loader gives the module of its tab, which exports `open(panel, parameters, signal)`. The signal is aborted when the reader leaves the
+ * tab or opens it again.
+ */
 export function startTabs(named) {
   tabs = named;
   const list = byId('tabs');
   for (const [name, label] of tabs.slice(1)) {
-    list.append(
-      make(
-        'button',
-        { id: `tab-${name}`, type: 'button', role: 'tab', 'data-name': label, 'aria-controls': `panel-${name}` },
-        label,
-      ),
-    );
-    const panel = {
-      id: `panel-${name}`,
-      role: 'tabpanel',
-      'aria-labelledby': `tab-${name}`,
-      tabindex: '-1',
-      hidden: true,
-    };
-    document.querySelector('main').append(make('section', panel));
+    const tab = { id: `tab-${name}`, role: 'tab', 'data-name': label, 'aria-controls': `panel-${name}` };
+    list.append(make('button', { type: 'button', ...tab }, label));
+    const panel = { id: `panel-${name}`, role: 'tabpanel', 'aria-labelledby': `tab-${name}` };
+    document.querySelector('main').append(make('section', { ...panel, tabindex: '-1', hidden: true }));
   }
   list.hidden = tabs.length < 2;
   list.addEventListener('click', ({ target }) => {
@@ -68,14 +60,11 @@ function go(name) {
 }
 
 async function show([name, label, load], parameters) {
-  if (current !== undefined && current.name !== name) {
-    addresses.set(current.name, current.address);
-    current.close?.();
-  }
-  // The module of a tab that is opened again is known, and has to stop even if the reader leaves before it is loaded.
-  const close = current?.name === name ? current.close : undefined;
-  const opened = { name, address: location.pathname + location.search, close };
-  current = opened;
+  if (current !== undefined) addresses.set(current.name, current.address);
+  current?.opening.abort();
+  const opening = new AbortController();
+  const { signal } = opening;
+  current = { name, address: location.pathname + location.search, opening };
   document.title = name === 'search' ? 'Trawl search' : `${label} · Trawl`;
   for (const [other] of tabs) {
     byId(`panel-${other}`).hidden = other !== name;
@@ -85,12 +74,10 @@ async function show([name, label, load], parameters) {
   }
   hideError();
   try {
-    const module = await load();
-    if (current !== opened) return;
-    opened.close = module.close;
-    await module.open(byId(`panel-${name}`), parameters);
+    const { open } = await load();
+    if (!signal.aborted) await open(byId(`panel-${name}`), parameters, signal);
   } catch (error) {
-    if (current === opened) showError(error);
+    if (!signal.aborted) showError(error);
   }
 }
 

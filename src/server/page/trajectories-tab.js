@@ -1,5 +1,5 @@
 /** The trajectories tab: rollouts of a file that the reader chooses, turn by turn with what each search showed. */
-import { loadStyle, make, say } from './dom.js';
+import { load, make, say } from './dom.js';
 import { markWords, titleAndText, wordMatcher } from './highlight.js';
 import { readRollouts } from './read-rollouts.js';
 import { addTexts, generationNotices } from './recorded-passages.js';
@@ -21,7 +21,7 @@ let at = 0;
 let choices = 0;
 
 export async function open(panel) {
-  await loadStyle('trajectories.css');
+  await load('trajectories.css');
   view ??= build(panel);
 }
 
@@ -107,21 +107,14 @@ async function show(number) {
   await addTexts(rollout);
   if (mine !== choices) return;
   const seen = new Map();
-  const question =
-    rollout.question === undefined ? null : make('p', { class: 'rollout-question', dir: 'auto' }, rollout.question);
-  const answers =
-    rollout.answers.length === 0
-      ? null
-      : make('p', { class: 'help' }, `Golden answers: ${rollout.answers.join(' · ')}`);
-  const turns = rollout.turns.map((turn, i) => turnItem(turn, i, rollout, seen));
-  view.shown.replaceChildren(
-    make('h2', {}, rollout.id),
-    question ?? '',
-    answers ?? '',
-    make('ol', { class: 'turns' }, ...turns),
-  );
-  const searches = rollout.turns.filter(({ kind }) => kind === 'search').length;
-  say(`${rollout.id}: ${searches === 1 ? '1 search' : `${searches} searches`}`);
+  const { id, question, answers, turns } = rollout;
+  const shown = [make('h2', {}, id)];
+  if (question !== undefined) shown.push(make('p', { class: 'rollout-question', dir: 'auto' }, question));
+  if (answers.length > 0) shown.push(make('p', { class: 'help' }, `Golden answers: ${answers.join(' · ')}`));
+  shown.push(make('ol', { class: 'turns' }, ...turns.map((turn, i) => turnItem(turn, i, rollout, seen))));
+  view.shown.replaceChildren(...shown);
+  const searches = turns.filter(({ kind }) => kind === 'search').length;
+  say(`${id}: ${searches === 1 ? '1 search' : `${searches} searches`}`);
 }
 
 function turnItem(turn, i, rollout, seen) {
@@ -136,7 +129,7 @@ function turnItem(turn, i, rollout, seen) {
     make('span', { class: 'help' }, name),
   );
   if (kind === 'search') {
-    const parameters = { ...(rollout.question ? { q: rollout.question } : {}), s: text };
+    const parameters = rollout.question ? { q: rollout.question, s: text } : { s: text };
     head.append(
       make('button', { type: 'button', class: 'link', onclick: () => goTo('search', parameters) }, 'Search for it now'),
     );
@@ -168,31 +161,12 @@ function passageItem(passage, turnName, seen, matcher) {
   if (earlier === undefined) seen.set(key, turnName);
   const again = earlier === undefined ? null : make('span', { class: 'badge' }, `shown before, in ${earlier}`);
   const score = passage.score === undefined ? null : make('span', { class: 'help' }, Number(passage.score).toFixed(4));
+  const facts = [make('bdi', { class: 'id' }, name), ' ', score, again];
   if (passage.text === undefined) {
-    return make(
-      'li',
-      {},
-      make('bdi', { class: 'id' }, name),
-      ' ',
-      score,
-      again,
-      make('p', { class: 'help' }, passage.missing ?? 'no text in the file'),
-    );
+    return make('li', {}, ...facts, make('p', { class: 'help' }, passage.missing ?? 'no text in the file'));
   }
   const { title, text } = titleAndText(passage);
-  const summary = make(
-    'summary',
-    {},
-    make('strong', {}, make('bdi', {}, title || name)),
-    ' ',
-    make('bdi', { class: 'id' }, name),
-    ' ',
-    score,
-    again,
-  );
-  return make(
-    'li',
-    {},
-    make('details', {}, summary, make('p', { class: 'text', dir: 'auto' }, ...markWords(text, matcher))),
-  );
+  const summary = make('summary', {}, make('strong', {}, make('bdi', {}, title || name)), ' ', ...facts);
+  const body = make('p', { class: 'text', dir: 'auto' }, ...markWords(text, matcher));
+  return make('li', {}, make('details', {}, summary, body));
 }

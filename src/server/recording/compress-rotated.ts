@@ -43,10 +43,7 @@ export async function compressRotated(path: string, signal: AbortSignal): Promis
 
 async function pack(source: FileHandle, target: FileHandle, signal: AbortSignal): Promise<void> {
   const options = { highWaterMark: CHUNK_BYTES, autoClose: false };
-  const packer = createZstdCompress({
-    chunkSize: CHUNK_BYTES,
-    params: { [constants.ZSTD_c_checksumFlag]: 1 },
-  });
+  const packer = createZstdCompress({ chunkSize: CHUNK_BYTES, params: { [constants.ZSTD_c_checksumFlag]: 1 } });
   await pipeline(
     source.createReadStream(options),
     packer,
@@ -57,7 +54,6 @@ async function pack(source: FileHandle, target: FileHandle, signal: AbortSignal)
   );
 }
 
-/** Which forms of a file exist. */
 export async function formsOf(path: string): Promise<{ readonly plain: boolean; readonly compressed: boolean }> {
   const [plain, compressed] = await Promise.all([exists(path), exists(`${path}${COMPRESSED_SUFFIX}`)]);
   return { plain, compressed };

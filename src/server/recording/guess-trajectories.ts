@@ -3,17 +3,10 @@ import type { QueryOrigin } from './query-origin.ts';
 
 export type TrajectoryGuess = Required<Pick<QueryOrigin, 'trajectory' | 'trajectoryFrom' | 'turn'>>;
 
-interface Rollout {
-  readonly id: string;
-  turn: number;
-  /** By the clock of the caller. */
-  lastMs: number;
-}
-
 interface Connection {
   readonly id: string;
-  /** By the hash of the question, because questions can be long. */
-  readonly rollouts: Map<string, Rollout>;
+  /** By the hash of the question, because questions can be long. `lastMs` is by the clock of the caller. */
+  readonly rollouts: Map<string, { readonly id: string; turn: number; lastMs: number }>;
   count: number;
 }
 
@@ -24,7 +17,7 @@ const MAX_ROLLOUTS = 2_000;
 
 /**
  * Guesses the trajectory of queries whose client does not name it: requests on one connection with an equal question are the turns of one
- * rollout. A question that a request has twice gets no guess, because its queries may be those of several rollouts.
+ * rollout. A question that a request has twice gets no guess, because its queries may belong to several rollouts.
  */
 export class TrajectoryGuesser {
   readonly #connections = new WeakMap<object, Connection>();
@@ -48,7 +41,12 @@ export class TrajectoryGuesser {
   }
 
   #next(connection: object, question: string, nowMs: number): TrajectoryGuess {
-    const known = this.#of(connection);
+    const known = this.#connections.get(connection) ?? {
+      id: randomBytes(6).toString('hex'),
+      rollouts: new Map(),
+      count: 0,
+    };
+    this.#connections.set(connection, known);
     const key = hash('sha1', question);
     const earlier = known.rollouts.get(key);
     const isSame = earlier !== undefined && nowMs - earlier.lastMs <= MAX_PAUSE_MS;
@@ -60,14 +58,5 @@ export class TrajectoryGuesser {
     known.rollouts.set(key, rollout);
     if (known.rollouts.size > MAX_ROLLOUTS) known.rollouts.delete(known.rollouts.keys().next().value!);
     return { trajectory: rollout.id, trajectoryFrom: 'guess', turn: rollout.turn };
-  }
-
-  #of(connection: object): Connection {
-    let known = this.#connections.get(connection);
-    if (known === undefined) {
-      known = { id: randomBytes(6).toString('hex'), rollouts: new Map(), count: 0 };
-      this.#connections.set(connection, known);
-    }
-    return known;
   }
 }

@@ -2,9 +2,8 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
 import type { QueryOrigin } from './query-origin.ts';
 import { RecordFile, type RecordFileOptions } from './record-file.ts';
-import { recordLines } from './record-line.ts';
-import { openingLines, type RecordedOpening } from './recorded-opening.ts';
-import type { RecordedSearch } from './recorded-search.ts';
+import { openingLines, recordLines } from './record-line.ts';
+import type { RecordedOpening, RecordedSearch } from './recorded-search.ts';
 
 export interface QueryRecorderOptions extends RecordFileOptions {
   /** Limit of the bytes that wait to be written. Above it, searches are dropped. Default: 64 MiB. */
@@ -58,9 +57,8 @@ export class QueryRecorder {
   }
 
   record(request: object, search: RecordedSearch): void {
-    const bytes =
-      search.outcomes.reduce((sum, outcome) => sum + bytesOf(outcome), 0) +
-      (search.origins ?? []).reduce((sum, origin) => sum + originBytes(origin), 0);
+    const outcomes = search.outcomes.reduce((sum, outcome) => sum + outcomeBytes(outcome), 0);
+    const bytes = (search.origins ?? []).reduce((sum, origin) => sum + originBytes(origin), outcomes);
     const time = new Date().toISOString();
     this.#add({ lines: () => recordLines(time, request, search), bytes }, search.queries.length);
   }
@@ -113,6 +111,11 @@ export class QueryRecorder {
     await yieldToEventLoop();
     let text = '';
     let lines = 0;
+    const append = async (): Promise<void> => {
+      await this.#append(text, lines);
+      text = '';
+      lines = 0;
+    };
     let sliceStart = performance.now();
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       for (const line of next.lines()) {
@@ -122,17 +125,10 @@ export class QueryRecorder {
           await yieldToEventLoop();
           sliceStart = performance.now();
         }
-        if (text.length < CHUNK_CHARACTERS) continue;
-        await this.#append(text, lines);
-        text = '';
-        lines = 0;
+        if (text.length >= CHUNK_CHARACTERS) await append();
       }
       this.#waitingBytes -= next.bytes;
-      if (this.#waiting.length === 0 && text !== '') {
-        await this.#append(text, lines);
-        text = '';
-        lines = 0;
-      }
+      if (this.#waiting.length === 0 && text !== '') await append();
     }
     // No await since the queue was found empty, so a later `record` starts a new writer.
     this.#writing = undefined;
@@ -150,7 +146,7 @@ export class QueryRecorder {
   }
 }
 
-function bytesOf(outcome: QueryOutcome): number {
+function outcomeBytes(outcome: QueryOutcome): number {
   if (!outcome.ok) return 100;
   const { hits, text, vector } = outcome;
   return hits.reduce(

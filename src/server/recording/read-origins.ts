@@ -1,3 +1,4 @@
+import { isObject } from '../../base/objects.ts';
 import {
   ORIGIN_FIELDS,
   type OriginFault,
@@ -5,12 +6,10 @@ import {
   type QueryOrigin,
   readOriginValue,
 } from './query-origin.ts';
-import { readBaggage, readTraceparent } from './trace-context.ts';
 
 type Texts = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Where a request may say where its queries come from. Of a field that several give, the body counts before the header, this before the
- * baggage and the URL. */
+/** The places where a request says where its queries come from. If several give a field, the body counts, then the header, baggage and URL. */
 export interface OriginSources {
   /** The field `record` of the body: for each field one value, or a list with one value (or null) per query. */
   readonly body: unknown;
@@ -60,7 +59,7 @@ export function readOrigins({ body, headers, parameters }: OriginSources, querie
       if (text === undefined) continue;
       const read = readOriginValue(field, text);
       if (read.ok) add(ofRequest, field, read.value);
-      else ignored.push({ name: place, fault: read.fault, reason: read.reason, count: 1 });
+      else ignored.push(ignoredValue(place, read.fault, read.reason));
     }
   }
   const inBody = readBody(body, queries);
@@ -82,7 +81,6 @@ function add(origin: Record<string, unknown>, field: OriginField, value: unknown
 
 type ValueFor = (query: number) => unknown;
 
-/** Reads the field `record` of a body. */
 export function readBody(
   body: unknown,
   queries: number,
@@ -90,30 +88,31 @@ export function readBody(
   const values: (readonly [OriginField, ValueFor])[] = [];
   const ignored: IgnoredValue[] = [];
   if (body === undefined || body === null) return { values, ignored };
-  if (typeof body !== 'object' || Array.isArray(body)) {
-    return { values, ignored: [{ name: 'record', fault: 'type', reason: 'expected an object', count: 1 }] };
-  }
-  for (const [name, value] of Object.entries(body) as [string, unknown][]) {
+  if (!isObject(body)) return { values, ignored: [ignoredValue('record', 'type', 'expected an object')] };
+  for (const [name, value] of Object.entries(body)) {
     if (value === null) continue;
     const place = `record.${name.slice(0, 100)}`;
     const field = FIELDS.find((each) => each === name || dashed(each).replace('-', '_') === name);
     if (field === undefined) {
-      const reason = `expected one of ${FIELDS.join(', ')}`;
-      ignored.push({ name: place, fault: 'unknown', reason, count: 1 });
+      ignored.push(ignoredValue(place, 'unknown', `expected one of ${FIELDS.join(', ')}`));
     } else if (!Array.isArray(value)) {
       const read = readOriginValue(field, value);
       if (read.ok) values.push([field, () => read.value]);
-      else ignored.push({ name: place, fault: read.fault, reason: read.reason, count: 1 });
+      else ignored.push(ignoredValue(place, read.fault, read.reason));
     } else if (value.length === queries) {
       const list = readList(field, value, place);
       values.push([field, (i) => list.values[i]]);
       ignored.push(...list.ignored);
     } else {
       const reason = `expected one value per query, got ${value.length} for ${queries} queries`;
-      ignored.push({ name: place, fault: 'length', reason, count: 1 });
+      ignored.push(ignoredValue(place, 'length', reason));
     }
   }
   return { values, ignored };
+}
+
+function ignoredValue(name: string, fault: OriginFault, reason: string): IgnoredValue {
+  return { name, fault, reason, count: 1 };
 }
 
 /** The values of a list; undefined for null and for a value that cannot be used, of which the first is named. */
@@ -124,8 +123,7 @@ function readList(field: OriginField, list: readonly unknown[], place: string) {
     const read = readOriginValue(field, value);
     if (read.ok) return read.value;
     const first = ignored[0];
-    if (first === undefined) ignored.push({ name: `${place}.${i}`, fault: read.fault, reason: read.reason, count: 1 });
-    else ignored[0] = { ...first, count: first.count + 1 };
+    ignored[0] = first ? { ...first, count: first.count + 1 } : ignoredValue(`${place}.${i}`, read.fault, read.reason);
     return undefined;
   });
   return { values, ignored };
@@ -135,7 +133,7 @@ function last(value: string | readonly string[] | undefined): string | undefined
   return typeof value === 'string' ? value : value?.at(-1);
 }
 
-/** Header values are Latin-1: other characters are written in percent encoding. A value that is no such encoding is taken as it is. */
+/** Header values are Latin-1: other characters are percent-encoded. A value that cannot be decoded is taken as it is. */
 function headerText(value: string | readonly string[] | undefined): string | undefined {
   const text = last(value);
   if (text?.includes('%') !== true) return text;
@@ -144,4 +142,49 @@ function headerText(value: string | readonly string[] | undefined): string | und
   } catch {
     return text;
   }
+}
+
+/** `version-traceid-parentid-flags`; later versions may have more after the flags (W3C Trace Context, 3.2.2). */
+const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}(-.*)?$/;
+
+/**
+ * Reads a header `traceparent`: trace and span in lower-case hex. Undefined for a header that the standard tells receivers to ignore.
+ *
+ * @internal
+ */
+export function readTraceparent(
+  header: string | readonly string[] | undefined,
+): Pick<QueryOrigin, 'traceId' | 'spanId'> | undefined {
+  const match = typeof header === 'string' ? TRACEPARENT.exec(header.trim()) : null;
+  if (match === null) return undefined;
+  const [, version, traceId, spanId, more] = match;
+  if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
+  if (/^0+$/.test(traceId!) || /^0+$/.test(spanId!)) return undefined;
+  return { traceId, spanId };
+}
+
+/** Limits of the standard on what must be passed on. */
+const MAX_ENTRIES = 64;
+const MAX_CHARACTERS = 8192;
+
+/**
+ * Reads a header `baggage` (W3C Baggage): `name=value;property,name=value`, values in percent encoding. Properties and entries that cannot
+ * be read are left out.
+ *
+ * @internal
+ */
+export function readBaggage(header: string | readonly string[] | undefined): ReadonlyMap<string, string> {
+  const entries = new Map<string, string>();
+  const text = header === undefined || typeof header === 'string' ? (header ?? '') : header.join(',');
+  if (text.length > MAX_CHARACTERS) return entries;
+  for (const member of text.split(',').slice(0, MAX_ENTRIES)) {
+    const match = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=\s*([^;]*)/.exec(member);
+    if (match === null) continue;
+    try {
+      entries.set(match[1]!, decodeURIComponent(match[2]!.trim()));
+    } catch {
+      // Not percent encoding.
+    }
+  }
+  return entries;
 }

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { COMPRESSED_SUFFIX, compressRotated, formsOf } from './compress-rotated.ts';
-import { repairLastLine } from './unfinished-line.ts';
+import { repairLastLine } from './repair-last-line.ts';
 
 export interface RecordFileOptions {
   readonly path: string;
@@ -61,11 +61,6 @@ export class RecordFile {
     return opened;
   }
 
-  /** Unfinished lines of a killed server that were cut off. */
-  get linesCut(): number {
-    return this.#linesCut;
-  }
-
   /**
    * Appends whole lines. Returns false when the file was removed during the write: the lines are lost, and the next ones go to
    * a new file.
@@ -101,6 +96,11 @@ export class RecordFile {
   async compressed(): Promise<void> {
     await this.#last;
     await this.#compressing;
+  }
+
+  /** Unfinished lines of a killed server that were cut off. */
+  get linesCut(): number {
+    return this.#linesCut;
   }
 
   #inOrder<T>(work: () => Promise<T>): Promise<T> {

@@ -1,9 +1,9 @@
 import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
-import type { EncoderInput } from '../../encoder/text-encoder.ts';
+import { contextOf, type EncoderInput, type QuestionAndQuery } from '../../encoder/text-encoder.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
-import type { Hit } from '../../search/calls/query-outcome.ts';
-import { answerFacts } from './answer-facts.ts';
-import type { RecordedSearch } from './recorded-search.ts';
+import type { Hit, QueryAnswer } from '../../search/calls/query-outcome.ts';
+import type { HybridPlaces } from '../../search/hybrid/hybrid-fusion.ts';
+import type { RecordedOpening, RecordedSearch } from './recorded-search.ts';
 
 /**
  * The lines of a search, one per query, each with its line end. docs/recording.md describes the fields; `training/records/recorded-query.ts`
@@ -19,13 +19,13 @@ export function* recordLines(time: string, request: object, search: RecordedSear
       ...request,
       place,
       ...origin,
-      ...textsOf(input, question, search.template),
+      ...queryParts(input, question, search.template),
       k,
       mode,
-      ...(mode === 'hybrid' && hybrid !== undefined ? { hybrid } : {}),
+      hybrid: mode === 'hybrid' ? hybrid : undefined,
       rerank,
       truncate,
-      ...(outcome.ok && outcome.cut !== 'nothing' ? { cut: outcome.cut } : {}),
+      cut: outcome.ok && outcome.cut !== 'nothing' ? outcome.cut : undefined,
       filter,
       bm25,
       bm25Order,
@@ -40,7 +40,7 @@ export function* recordLines(time: string, request: object, search: RecordedSear
     const { hits, failedIndexes } = outcome;
     const found = {
       answer: answerFacts(input, outcome),
-      ...placesOf(hits),
+      ...hitRows(hits),
       scores: hits.map(({ score }) => score),
       failedIndexes: failedIndexes?.map(({ index }) => index),
       perturbed: outcome.perturbed,
@@ -50,7 +50,7 @@ export function* recordLines(time: string, request: object, search: RecordedSear
 }
 
 /** The rows of the hits; in a group, with the index of each. */
-function placesOf(hits: readonly Hit[]): object {
+function hitRows(hits: readonly Hit[]): object {
   const sources = hits.flatMap(({ source }) => source ?? []);
   if (sources.length === 0) return { rows: hits.map(({ row }) => row) };
   return { indexes: sources.map(({ index }) => index), rows: sources.map(({ row }) => row) };
@@ -60,16 +60,62 @@ function placesOf(hits: readonly Hit[]): object {
  * The parts of a query and its template. A question that the query was sent without is written with a template that does not have it, so
  * that the line says what was searched for.
  */
-function textsOf(input: EncoderInput, unsearched: string | undefined, template: QueryTemplate | undefined): object {
-  const { question, query, history } =
-    typeof input === 'string' ? { question: undefined, query: input, history: undefined } : input;
-  const isUnsearched = unsearched !== undefined && (question ?? '') === '';
-  const shown = isUnsearched ? unsearched : question;
-  const used = isUnsearched ? (template?.includes('history') === true ? 'history-query' : 'query') : template;
+function queryParts(input: EncoderInput, unsearched: string | undefined, template: QueryTemplate | undefined): object {
+  const parts: Partial<QuestionAndQuery> = typeof input === 'string' ? { query: input } : input;
+  const { question, query, history } = parts;
+  if (unsearched === undefined || (question ?? '') !== '') return { question, query, history, template };
+  const searched = template?.includes('history') === true ? 'history-query' : 'query';
+  return { question: unsearched, query, history, template: searched };
+}
+
+/**
+ * The parts of an answer beside its hits, which the record keeps so that a replayed reply equals the recorded one. Lists have one entry per
+ * hit, in the order of the hits.
+ */
+export interface AnswerFacts extends Pick<QueryAnswer, 'tokens' | 'ranges'> {
+  /** The embedded text of a query with a question or history; without them it follows from the query and the prefix of the model. */
+  readonly text?: string;
+  /** As in `QueryCertificate`. */
+  readonly rescored: number | null;
+  readonly depth?: number;
+  readonly places?: readonly HybridPlaces[];
+  readonly firstStage?: readonly { readonly rank: number; readonly score: number }[];
+  /** Null if the reranker failed on the query, so that the hits keep the order of the search. */
+  readonly rerank?: { readonly model: string; readonly passages: number; readonly truncated: number } | null;
+}
+
+function answerFacts(input: EncoderInput, answer: QueryAnswer): AnswerFacts {
+  const { tokens, text, ranges, rerank, hits } = answer;
+  const { rescored, depth } = answer.certificate;
+  const places = hits.flatMap((hit) => hit.places ?? []);
+  const firstStage = hits.flatMap((hit) => hit.firstStage ?? []);
   return {
-    question: shown,
-    query,
-    history,
-    template: used,
+    tokens,
+    text: contextOf(input).length === 0 ? undefined : text,
+    rescored,
+    depth,
+    places: places.length === 0 ? undefined : places,
+    ranges,
+    firstStage: firstStage.length === 0 ? undefined : firstStage,
+    rerank:
+      rerank && (rerank.ok ? { model: rerank.model, passages: rerank.passages, truncated: rerank.truncated } : null),
   };
+}
+
+/** The lines of a request's openings, each with its line end. `training/records/recorded-query.ts` reads them. */
+export function* openingLines(time: string, request: object, openings: readonly RecordedOpening[]): Generator<string> {
+  for (const [place, { opened, passages, origin = {} }] of openings.entries()) {
+    const isGroup = passages.some(({ index }) => index !== undefined);
+    const line = {
+      time,
+      ...request,
+      place,
+      ...origin,
+      opened,
+      indexes: isGroup ? passages.map(({ index }) => index) : undefined,
+      rows: passages.map(({ row }) => row),
+    };
+    const ids = passages.map(({ idJson }) => idJson ?? 'null').join(',');
+    yield `${JSON.stringify(line).slice(0, -1)},"ids":[${ids}]}\n`;
+  }
 }

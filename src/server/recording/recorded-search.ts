@@ -1,29 +1,11 @@
-import type { QueryTemplate } from '../../encoder/identity/model-identity.ts';
-import type { EncoderInput, TruncateSide } from '../../encoder/text-encoder.ts';
-import type { Filter } from '../../engine/filter/filter.ts';
-import type { Bm25Ranking } from '../../engine/lexical/bm25.ts';
+import type { EncoderInput } from '../../encoder/text-encoder.ts';
 import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
-import type { RerankSettings } from '../../search/calls/retrieve-call.ts';
-import type { HybridSettings } from '../../search/hybrid/hybrid-settings.ts';
-import type { Bm25Order, SearchMode } from '../../search/search-mode.ts';
+import type { Ranking, RetrieveCall } from '../../search/calls/retrieve-call.ts';
 import type { QueryOrigin } from './query-origin.ts';
-import type { RecordedOpening } from './recorded-opening.ts';
 
 /** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
-export interface RecordedSearch {
+export interface RecordedSearch extends Ranking, Pick<RetrieveCall, 'k' | 'template' | 'truncate' | 'filter'> {
   readonly queries: readonly EncoderInput[];
-  readonly k: number;
-  /** Absent: the default of the index. */
-  readonly mode?: SearchMode;
-  readonly rerank?: RerankSettings;
-  /** Absent: the template of the index. */
-  readonly template?: QueryTemplate;
-  readonly truncate?: TruncateSide;
-  readonly filter?: Filter;
-  /** Hybrid: how the lists were fused. */
-  readonly hybrid?: HybridSettings;
-  readonly bm25?: Bm25Ranking;
-  readonly bm25Order?: Bm25Order;
   /** How the request chose among the hits that were found, or merged the lists. Absent: the outcomes are what was found. */
   readonly selection?: RecordedSelection;
   /** Where each query comes from. Before `withOrigins`: what the fields of the dialect say about it. */
@@ -43,7 +25,21 @@ export interface RecordedSelection {
   readonly fuse?: string;
 }
 
-/** The request of a recorded search. */
+/** A client opened a passage or a page: it asked for it by its name, and did not search. */
+export interface RecordedOpening {
+  /** What the client asked for: an id, a URL, a title, or `row N`. */
+  readonly opened: string;
+  /** The passages of the reply, in its order; empty if nothing has that name. */
+  readonly passages: readonly {
+    /** In a group: the row in the index `index`. */
+    readonly row: number;
+    readonly index?: string;
+    /** The id as JSON text, with all its digits; undefined for a passage without one. */
+    readonly idJson: string | undefined;
+  }[];
+  readonly origin?: QueryOrigin;
+}
+
 export interface RecordedRequest {
   readonly requestId: string;
   readonly dialect: string;

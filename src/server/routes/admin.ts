@@ -1,9 +1,11 @@
 import { realpath } from 'node:fs/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { asTrawlError, ERROR_CODES, type ErrorCode, TrawlError } from '../../base/errors.ts';
-import { folderSnapshot } from '../../index/files/folder-snapshot.ts';
-import type { Operation } from '../api-docs/operations.ts';
+import { asTrawlError, ERROR_CODES, TrawlError } from '../../base/errors.ts';
+import { defined } from '../../base/objects.ts';
+import { orNull } from '../../base/or-null.ts';
+import { folderSnapshot } from '../../index/files/index-snapshot.ts';
+import type { Operation } from '../api-docs/openapi.ts';
 import { nullable } from '../dialects/parts/common-fields.ts';
 import { readRequest } from '../dialects/parts/read-request.ts';
 import { Issues, RequestError } from '../errors/request-error.ts';
@@ -31,31 +33,34 @@ const ReloadRequest = Type.Object(
 const ReloadReply = Type.Object({
   name: Type.String(),
   generation: Type.String({ description: 'Generation of the new index.' }),
-  previous: Type.Union([Type.String(), Type.Null()], { description: 'Generation of the replaced index.' }),
+  previous: orNull(Type.String(), 'Generation of the replaced index.'),
   rows: Type.Integer(),
-  model: Type.Union([Type.String(), Type.Null()], { description: 'Null for an index without vectors.' }),
+  model: orNull(Type.String(), 'Null for an index without vectors.'),
   seconds: Type.Number({ description: 'Time from the request to the replacement.' }),
 });
 
-const Opened = Type.Object({
+const OpenedIndex = Type.Object({
   generation: Type.String(),
-  snapshot: Type.Union([Type.String(), Type.Null()], {
-    description: 'Identifies the manifests, and so also codes and inverted indexes. Null if it is not known.',
-  }),
+  snapshot: orNull(
+    Type.String(),
+    'Identifies the manifests, and so also codes and inverted indexes. Null if it is not known.',
+  ),
   folder: Type.String({ description: 'With links resolved.' }),
 });
 
 const StateReply = Type.Object({
   name: Type.String(),
-  generation: Type.Union([Type.String(), Type.Null()], { description: 'Generation that answers.' }),
-  folder_at_start: Type.Union([Type.String(), Type.Null()], { description: 'The folder that a restart opens.' }),
-  opened: Type.Array(Opened, { description: 'The indexes that were opened since the start, the current one last.' }),
+  generation: orNull(Type.String(), 'Generation that answers.'),
+  folder_at_start: orNull(Type.String(), 'The folder that a restart opens.'),
+  opened: Type.Array(OpenedIndex, {
+    description: 'The indexes that were opened since the start, the current one last.',
+  }),
   next: Type.Object(
     {
       generation: Type.Union([Type.String(), Type.Null()]),
       snapshot: Type.Union([Type.String(), Type.Null()]),
       folder: Type.String({ description: 'With links resolved.' }),
-      problem: Type.Union([Type.String(), Type.Null()], { description: 'Why there is no index in the folder.' }),
+      problem: orNull(Type.String(), 'Why there is no index in the folder.'),
     },
     {
       description: 'What a reload with this folder would open: that of the parameter `folder`, else `folder_at_start`.',
@@ -91,7 +96,7 @@ export function registerAdmin(app: FastifyInstance, holder: IndexRegistry, metri
   app.get<{ Params: { name: string }; Querystring: { folder?: unknown } }>(
     '/admin/indexes/:name',
     { config: { access: 'admin' } },
-    async (request, reply): Promise<Static<typeof StateReply>> => {
+    async (request): Promise<Static<typeof StateReply>> => {
       const slot = holder.slot(request.params.name);
       const { folder } = request.query;
       if (folder !== undefined && (typeof folder !== 'string' || folder.length > MAX_PATH_CHARACTERS)) {
@@ -100,7 +105,6 @@ export function registerAdmin(app: FastifyInstance, holder: IndexRegistry, metri
         ]);
       }
       refuseNul({ folder: folder ?? null });
-      reply.header('cache-control', 'no-store');
       return stateOf(slot, folder);
     },
   );
@@ -109,11 +113,10 @@ export function registerAdmin(app: FastifyInstance, holder: IndexRegistry, metri
     url: RELOAD_ROUTE,
     config: { access: 'admin' },
     onRequest: async (request, reply) => requireJsonMediaType(request, reply),
-    handler: async (request, reply): Promise<Static<typeof ReloadReply>> => {
+    handler: async (request): Promise<Static<typeof ReloadReply>> => {
       holder.requireReady();
       const slot = holder.slot(request.params.name);
       const target = readTarget(request);
-      reply.header('cache-control', 'no-store');
       return reload(slot, target, request, metrics);
     },
   });
@@ -143,7 +146,7 @@ function readTarget({ body }: FastifyRequest): Partial<IndexTarget> {
     characters: MAX_PATH_CHARACTERS,
   });
   refuseNul({ folder, model });
-  return { ...(folder === null ? {} : { folder }), ...(model === null ? {} : { model }) };
+  return defined({ folder: folder ?? undefined, model: model ?? undefined });
 }
 
 /** Refuses NUL in paths, for which Node's file functions would throw a TypeError. */
@@ -179,13 +182,13 @@ async function reload(
 
 /** The reply has the error's code; the message, which may contain paths, is only logged. */
 function reloadFailed(name: string, cause: TrawlError): TrawlError {
+  const { code, message } = cause;
   // The server is stopping. The status of NOT_READY says so better than a 409, and its message has no paths.
-  if (cause.code === 'NOT_READY') return cause;
-  const code: ErrorCode = cause.code;
+  if (code === 'NOT_READY') return cause;
   return new TrawlError(
     'RELOAD_FAILED',
     `Index ${name} could not be reloaded: ${code}: ${ERROR_CODES[code]} The old index still answers. The server's log ` +
       'has the details under the request id.',
-    { details: { index: name, reason: code, message: cause.message }, cause },
+    { details: { index: name, reason: code, message }, cause },
   );
 }

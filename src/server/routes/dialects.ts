@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { TrawlError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import {
   CLIENT_CLOSED_REQUEST,
   clientSignal,
@@ -10,7 +11,7 @@ import {
 } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
-import { field, isJsonObject } from '../dialects/parts/read-request.ts';
+import { field } from '../dialects/parts/read-request.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
@@ -55,7 +56,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
   const log = responseLog(config.logEvery);
   const refuseEarly = (request: FastifyRequest, reply: FastifyReply, mayWait: boolean): void => {
     countRequest(request, reply, metrics);
-    // The body decides which dialect it is, and so whether the request waits.
+    // While the server starts, a request that may wait passes: its body decides which dialect it is, and so whether it waits.
     if (!(mayWait && config.holdMs > 0 && holder.state === 'starting')) refuseIfNotReady(holder);
     holder.slotsOf(chosenIndex(request));
     replies.refuseIfFull();
@@ -101,8 +102,8 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
 }
 
 /**
- * Refuses requests while the server starts, or if it could not open an index. While it stops, the handler refuses them after the body has arrived: an earlier response
- * with `connection: close` would reset the connection of a client that is still sending.
+ * Refuses requests while the server starts, or if it could not open an index. While it stops, the handler refuses them after the body has
+ * arrived: an earlier response with `connection: close` would reset the connection of a client that is still sending.
  */
 export function refuseIfNotReady(holder: IndexRegistry): void {
   if (holder.state !== 'stopping') holder.requireReady();
@@ -124,7 +125,7 @@ export function countRequest(
   });
 }
 
-/** The header of a reply with hits that are not proved to be the best; most dialects have no other place for it. */
+/** The header says that hits of the reply are not proved to be the best. In most dialects a reply has no other place to say so. */
 const EXACT_HEADER = 'x-trawl-exact';
 
 interface Exchange {
@@ -151,11 +152,11 @@ async function answer(
   const parse = performance.now() - parseStart - heldMs;
   const lease = leaseFor(request, plan, holder);
   try {
-    const record = dialect.method === 'POST' && isJsonObject(body) ? field(body, 'record') : undefined;
+    const record = dialect.method === 'POST' && isObject(body) ? field(body, 'record') : undefined;
     const retriever = retrieverFor(request, lease.retriever, config, { shown: plan.k, record });
     const { info } = retriever;
     const result = await plan.run(retriever, signal);
-    if (result.search !== null) {
+    if (result.search !== undefined) {
       request.hooked?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
       recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
       if (result.search.outcomes.some((outcome) => outcome.ok && !outcome.certificate.exact)) {
@@ -163,28 +164,53 @@ async function answer(
       }
     }
     recordOpenings(result.openings ?? [], { request, dialect: dialect.name, body: record }, info, config.record);
-    // Other replies may have used up the budget since the first check.
-    replies.refuseIfFull();
-    const replyStart = performance.now();
-    const chunks = await writeReply(result.pieces, signal, replies.hold(request.raw, reply.raw));
-    const timings: AnswerTimings = {
-      parse,
-      ...result.timings,
-      reply: performance.now() - replyStart,
-      total: elapsedMs(request),
-    };
-    const { truncated, failures = [] } = result;
+    const { timings, send } = await prepareReply(
+      result.pieces,
+      { request, reply, signal },
+      { parse, ...result.timings },
+      replies,
+    );
+    const { truncated = 0, failures = [] } = result;
     metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
     request.answered = { dialect: dialect.name, index: info.index, queries: plan.queries, timings };
-    logFailedReranking(request, result);
-    log(request, info.index, dialect, plan, result, timings);
-    return send(reply, chunks, timings);
+    logFailures(request, failedRerankings(result), 'reranking');
+    log(request, failures, () => ({
+      dialect: dialect.name,
+      index: info.index,
+      ...viewFact(request.usedViews),
+      queries: plan.queries,
+      k: plan.k,
+      truncated,
+      ...roundedTimings(timings),
+    }));
+    return send('application/json; charset=utf-8');
   } catch (error) {
     throw deadlineErrorOr(error, signal);
   } finally {
     // The reply's text is made. If a reload has replaced the retriever, it can close now.
     lease.release();
   }
+}
+
+/** Makes the text of a reply, within the budget of replies. `send` sends it with its length and the times of the request. */
+export async function prepareReply(
+  pieces: Iterable<string>,
+  { request, reply, signal }: Pick<Exchange, 'request' | 'reply' | 'signal'>,
+  stages: Omit<AnswerTimings, 'reply' | 'total'>,
+  replies: ReplyBudget,
+): Promise<{ readonly timings: AnswerTimings; send(type: string): FastifyReply }> {
+  // Other replies may have used up the budget since the first check.
+  replies.refuseIfFull();
+  const replyStart = performance.now();
+  const chunks = await writeReply(pieces, signal, replies.hold(request.raw, reply.raw));
+  const timings = { ...stages, reply: performance.now() - replyStart, total: elapsedMs(request) };
+  const send = (type: string): FastifyReply =>
+    reply
+      .header('content-type', type)
+      .header('content-length', byteLength(chunks))
+      .header('server-timing', serverTiming(timings))
+      .send(chunks.length === 1 ? chunks[0] : Readable.from(chunks));
+  return { timings, send };
 }
 
 /**
@@ -209,7 +235,6 @@ async function holdWhileStarting(
   return performance.now() - start;
 }
 
-/** The lease of the index, the group or the indexes that the request names. */
 function leaseFor(request: FastifyRequest, { index = null, models = [] }: Plan, holder: IndexRegistry): Lease {
   if (index === null || typeof index === 'string') {
     return holder.lease(chosenIndex(request, index ?? undefined) ?? holder.indexWithModel(models));
@@ -218,24 +243,14 @@ function leaseFor(request: FastifyRequest, { index = null, models = [] }: Plan, 
   return holder.leaseAll(index);
 }
 
-function send(reply: FastifyReply, chunks: readonly Buffer[], timings: AnswerTimings): FastifyReply {
-  return reply
-    .header('content-type', 'application/json; charset=utf-8')
-    .header('content-length', byteLength(chunks))
-    .header('cache-control', 'no-store')
-    .header('server-timing', serverTiming(timings))
-    .send(chunks.length === 1 ? chunks[0] : Readable.from(chunks));
-}
-
-/** Logs why queries were not reranked that are answered with the hits of the search. */
-function logFailedReranking(request: FastifyRequest, { search }: Answer): void {
-  const errors = (search?.outcomes ?? []).flatMap((outcome) =>
+/** The errors of queries that are answered with the hits of the search, because their reranking failed. */
+function failedRerankings({ search }: Answer): readonly TrawlError[] {
+  return (search?.outcomes ?? []).flatMap((outcome) =>
     outcome.ok && outcome.rerank?.ok === false ? [outcome.rerank.error] : [],
   );
-  logFailures(request, errors, 'reranking');
 }
 
-/** Logs the first errors of queries: those of the server as errors, those of a client as a refused request is logged. */
+/** Logs the first errors of queries: failures of the server as errors, faults of the client like a refused request. */
 function logFailures(request: FastifyRequest, errors: readonly TrawlError[], what: 'query' | 'reranking'): void {
   for (const error of errors.slice(0, LOGGED_FAILURES)) {
     const { code, details, message } = error;
@@ -244,34 +259,16 @@ function logFailures(request: FastifyRequest, errors: readonly TrawlError[], wha
   }
 }
 
-type ResponseLog = (
-  request: FastifyRequest,
-  index: string,
-  dialect: Dialect,
-  plan: Plan,
-  answer: Answer,
-  timings: AnswerTimings,
-) => void;
+/** `facts`: numbers and names, never texts. */
+type ResponseLog = (request: FastifyRequest, failures: readonly TrawlError[], facts: () => object) => void;
 
-/** Logs numbers, never texts, for one of `every` responses and for all responses with failed queries. */
+/** Logs one of `every` responses, and all responses with failed queries. */
 function responseLog(every: number): ResponseLog {
   let responses = 0;
-  return (request, index, dialect, { queries, k }, { truncated, failures = [] }, timings) => {
+  return (request, failures, facts) => {
     if (responses++ % every !== 0 && failures.length === 0) return;
     logFailures(request, failures, 'query');
     const failed = failures.length === 0 ? {} : { failed: failures.length };
-    request.log.info(
-      {
-        dialect: dialect.name,
-        index,
-        ...viewFact(request.usedViews),
-        queries,
-        k,
-        truncated,
-        ...failed,
-        ...roundedTimings(timings),
-      },
-      'retrieved',
-    );
+    request.log.info({ ...facts(), ...failed }, 'retrieved');
   };
 }

@@ -1,10 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { orNull } from '../../base/or-null.ts';
 import { packageVersion } from '../../base/package-root.ts';
-import type { Operation } from '../api-docs/operations.ts';
+import type { Operation } from '../api-docs/openapi.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
 import { OPEN_STAGES } from '../indexes/index-slot.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { HookFacts, hookFacts } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
 
@@ -17,19 +19,16 @@ const ReadyReply = Type.Object({
   rows: Type.Integer(),
   deleted_rows: Type.Integer({ description: 'Rows that searches no longer return.' }),
   dimension: Type.Integer({ description: 'Values per vector; 0 for an index without vectors.' }),
-  metric: Type.Union([Type.String(), Type.Null()], { description: 'Null for an index without vectors.' }),
+  metric: orNull(Type.String(), 'Null for an index without vectors.'),
   generation: Type.String({ description: "Hash of the index's content." }),
-  model: Type.Union([Type.String(), Type.Null()], {
-    description: 'Name of the query encoder; null for an index without vectors.',
-  }),
+  model: orNull(Type.String(), 'Name of the query encoder; null for an index without vectors.'),
   model_sha256: Type.Union([Type.String(), Type.Null()]),
-  max_query_tokens: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'Token limit of a query, special tokens included.',
-  }),
+  max_query_tokens: orNull(Type.Integer(), 'Token limit of a query, special tokens included.'),
   modes: Type.Array(Type.String(), { description: 'How the index can be searched, the default first.' }),
-  bm25_fields: Type.Union([Type.Array(Type.String()), Type.Null()], {
-    description: 'Fields of the inverted indexes: contents, or title and text; null if there are none.',
-  }),
+  bm25_fields: orNull(
+    Type.Array(Type.String()),
+    'Fields of the inverted indexes: contents, or title and text; null if there are none.',
+  ),
   default_topk: Type.Integer({ description: 'Passages per query if the request does not set it.' }),
   max_topk: Type.Integer({ description: 'Largest number of passages per query.' }),
   version: Type.String({ description: 'Version of Trawl.' }),
@@ -53,9 +52,7 @@ const HealthReply = Type.Object({
   corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
   index_loaded: Type.Boolean(),
   retrieval_method: Type.Optional(
-    Type.String({
-      description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
-    }),
+    Type.String({ description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.' }),
   ),
   perturbation: Type.Optional(HookFacts),
 });
@@ -69,13 +66,7 @@ const HEALTH_CHECKS: readonly Operation[] = [
     access: 'open',
     reply: HealthReply,
   },
-  {
-    path: '/healthz',
-    name: 'healthz',
-    summary: 'Health check of agent-lightning',
-    access: 'open',
-    reply: HealthReply,
-  },
+  { path: '/healthz', name: 'healthz', summary: 'Health check of agent-lightning', access: 'open', reply: HealthReply },
 ];
 
 export const HEALTH_OPERATIONS: readonly Operation[] = [
@@ -95,20 +86,22 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
     reply: ReadyReply,
   },
   ...HEALTH_CHECKS,
+  { path: '/metrics', name: 'metrics', summary: 'Metrics for Prometheus', access: 'read', reply: 'text' },
 ];
 
 /**
  * `/livez` answers 200 while the process runs, `/readyz` once searches are answered. `/health` and `/healthz` are the same check in the
- * format that clients of other servers expect.
+ * format that clients of other servers expect. `/metrics` is for Prometheus.
  */
-export function registerHealth(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
-  app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
-    reply.header('cache-control', 'no-store');
-    return { status: 'alive' };
-  });
+export function registerHealth(
+  app: FastifyInstance,
+  holder: IndexRegistry,
+  config: ServerConfig,
+  metrics: ServerMetrics,
+): void {
+  app.get('/livez', { config: { access: 'open' } }, async () => ({ status: 'alive' }));
 
   const health = async (request: FastifyRequest, reply: FastifyReply): Promise<Static<typeof HealthReply>> => {
-    reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
     const found = holder.factsOf(chosenIndex(request));
     // A server that is written over HTTP may have no index yet.
@@ -119,34 +112,28 @@ export function registerHealth(app: FastifyInstance, holder: IndexRegistry, conf
       status: ready ? 'healthy' : state === 'ready' ? FAILED.stage : state,
       retrievers: { total, available: ready ? total : 0 },
       index_loaded: ready,
-      ...(found === undefined
-        ? {}
-        : {
-            corpus_size: found.info.rows - found.info.deletedRows,
-            retrieval_method: found.info.model?.name ?? 'bm25',
-          }),
+      corpus_size: found && found.info.rows - found.info.deletedRows,
+      retrieval_method: found && (found.info.model?.name ?? 'bm25'),
       ...hookFacts(config),
     };
   };
   for (const { path } of HEALTH_CHECKS) app.get(path, { config: { access: 'open' } }, health);
 
   app.get('/readyz', { config: { access: 'open' } }, async (request, reply) => {
-    reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
     const found = holder.factsOf(chosenIndex(request));
     const indexes = slots.map(({ name, progress, retriever: open }) => ({
       name,
       ...(open?.failure === undefined ? progress : FAILED),
-      ...(open === undefined ? {} : { rows: open.info.rows, generation: open.info.generation }),
+      rows: open?.info.rows,
+      generation: open?.info.generation,
     }));
-    if (state === 'ready' && found?.failure !== undefined) {
-      reply.code(503).header('retry-after', config.retryAfterS);
-      return { status: FAILED.stage, progress: FAILED.doing, indexes };
-    }
     if (state === 'ready' && slots.length === 0) return { status: 'ready', indexes };
-    if (state !== 'ready' || found === undefined) {
+    if (state !== 'ready' || found === undefined || found.failure !== undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
-      return { status: state, progress: holder.progress, indexes };
+      const isFailed = state === 'ready' && found?.failure !== undefined;
+      const [status, progress] = isFailed ? [FAILED.stage, FAILED.doing] : [state, holder.progress];
+      return { status, progress, indexes };
     }
     const { info } = found;
     const facts: Static<typeof ReadyReply> = {
@@ -170,4 +157,8 @@ export function registerHealth(app: FastifyInstance, holder: IndexRegistry, conf
     };
     return facts;
   });
+
+  app.get('/metrics', async (_request, reply) =>
+    reply.header('content-type', metrics.contentType).send(await metrics.text()),
+  );
 }

@@ -3,10 +3,12 @@ import { finished, Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { asTrawlError, ERROR_CODES, TrawlError } from '../../base/errors.ts';
+import { orNull } from '../../base/or-null.ts';
 import { bytesOf, type HeldIndex } from '../../index/files/held-index.ts';
-import type { Operation } from '../api-docs/operations.ts';
+import type { Operation } from '../api-docs/openapi.ts';
 import { HeldIndexes } from '../indexes/held-indexes.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
+import type { IndexSlot } from '../indexes/index-slot.ts';
 
 /** Files that a server sends at the same time. A copy uses four. */
 const MAX_TRANSFERS = 16;
@@ -15,17 +17,16 @@ const CHUNK_BYTES = 256 * 1024;
 const FilesReply = Type.Object({
   name: Type.String(),
   generation: Type.String({ description: "Generation of the index in the server's folder." }),
-  served: Type.Union([Type.String(), Type.Null()], {
-    description: 'Generation that answers; another one if the folder was changed and not reloaded yet.',
-  }),
+  served: orNull(Type.String(), 'Generation that answers; another one if the folder was changed and not reloaded yet.'),
   snapshot: Type.String({ description: 'Identifies the manifests: names these files in the paths of the files.' }),
   files: Type.Array(
     Type.Object({
       path: Type.String({ description: 'Relative to the index.' }),
       bytes: Type.Integer(),
-      sha256: Type.Union([Type.String(), Type.Null()], {
-        description: 'Of the file. Null for a passage file, whose content hash is in the manifest of its shard.',
-      }),
+      sha256: orNull(
+        Type.String(),
+        'Of the file. Null for a passage file, whose content hash is in the manifest of its shard.',
+      ),
       tag: Type.String({ description: 'The ETag of the file, without quotes.' }),
     }),
   ),
@@ -72,14 +73,11 @@ export function registerIndexFiles(app: FastifyInstance, holder: IndexRegistry):
   app.get<{ Params: { name: string } }>(
     '/admin/indexes/:name/files',
     { config: { access: 'admin' } },
-    async (request, reply) => {
+    async (request) => {
       holder.requireReady();
       const slot = holder.slot(request.params.name);
-      const index = await held.hold(slot.name, slot.requireFolder().target.folder).catch((error: unknown) => {
-        throw unreadable(slot.name, error);
-      });
-      reply.header('cache-control', 'no-store');
-      return listOf(slot.name, index, slot.retriever?.info.generation ?? null);
+      const index = await hold(held, slot);
+      return fileList(slot.name, index, slot.retriever?.info.generation ?? null);
     },
   );
   app.get(
@@ -89,9 +87,12 @@ export function registerIndexFiles(app: FastifyInstance, holder: IndexRegistry):
       holder.requireReady();
       const { name, snapshot, '*': path } = request.params;
       const slot = holder.slot(name);
-      // The server may have been restarted since it listed the files.
-      const use =
-        held.use(slot.name, snapshot) ?? (await reopen(held, slot.name, slot.requireFolder().target.folder, snapshot));
+      let use = held.use(slot.name, snapshot);
+      if (use === undefined) {
+        // The server may have been restarted since it listed the files.
+        await hold(held, slot);
+        use = held.use(slot.name, snapshot);
+      }
       if (use === undefined) {
         throw new TrawlError(
           'SOURCE_CHANGED',
@@ -108,9 +109,10 @@ export function registerIndexFiles(app: FastifyInstance, holder: IndexRegistry):
           return reply;
         }
         transfers.add(stream);
+        const { release } = use;
         finished(stream, () => {
           transfers.delete(stream);
-          use.release();
+          release();
         });
         return reply.send(stream);
       } catch (error) {
@@ -121,19 +123,23 @@ export function registerIndexFiles(app: FastifyInstance, holder: IndexRegistry):
   );
 }
 
-async function reopen(
-  held: HeldIndexes,
-  name: string,
-  folder: string,
-  snapshot: string,
-): Promise<ReturnType<HeldIndexes['use']>> {
-  await held.hold(name, folder).catch((error: unknown) => {
-    throw unreadable(name, error);
-  });
-  return held.use(name, snapshot);
+/** Opens the files in the folder of an index. @throws TrawlError as `HeldIndexes.hold`; NOT_SUPPORTED if they cannot be read. */
+async function hold(held: HeldIndexes, slot: IndexSlot): Promise<HeldIndex> {
+  const { name } = slot;
+  try {
+    return await held.hold(name, slot.requireFolder().target.folder);
+  } catch (thrown) {
+    const error = asTrawlError(thrown);
+    const { code, message } = error;
+    if (!code.startsWith('INDEX_')) throw error;
+    throw new TrawlError('NOT_SUPPORTED', `The files of ${name} cannot be listed: ${code}: ${ERROR_CODES[code]}`, {
+      details: { index: name, reason: code, message },
+      cause: error,
+    });
+  }
 }
 
-function listOf(name: string, index: HeldIndex, served: string | null): Static<typeof FilesReply> {
+function fileList(name: string, index: HeldIndex, served: string | null): Static<typeof FilesReply> {
   const { id, manifest, texts, files } = index.snapshot;
   const manifests = Array.from(texts, ([path, text]) => ({
     path,
@@ -162,12 +168,7 @@ function sendFile(
   if (file === undefined) throw new TrawlError('NOT_FOUND', 'The index has no such file.');
   const { bytes, tag } = file;
   const etag = `"${tag}"`;
-  void reply.headers({
-    'content-type': 'application/octet-stream',
-    'accept-ranges': 'bytes',
-    'cache-control': 'no-store',
-    etag,
-  });
+  void reply.headers({ 'content-type': 'application/octet-stream', 'accept-ranges': 'bytes', etag });
   const isRange = headers.range !== undefined && (headers['if-range'] ?? etag) === etag;
   const range = isRange ? rangeOf(headers.range!, bytes) : undefined;
   if (range === 'none') {
@@ -202,13 +203,4 @@ function rangeOf(
   if (first >= bytes) return 'none';
   if (to === '') return { first, last: bytes - 1 };
   return Number(to) < first ? undefined : { first, last: Math.min(Number(to), bytes - 1) };
-}
-
-function unreadable(name: string, error: unknown): TrawlError {
-  const { code, message } = asTrawlError(error);
-  if (!code.startsWith('INDEX_')) return asTrawlError(error);
-  return new TrawlError('NOT_SUPPORTED', `The files of ${name} cannot be listed: ${code}: ${ERROR_CODES[code]}`, {
-    details: { index: name, reason: code, message },
-    cause: error,
-  });
 }

@@ -1,6 +1,6 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { Operation } from '../api-docs/operations.ts';
+import type { Operation } from '../api-docs/openapi.ts';
 import { modelIds, modelNotFound, openaiEmbeddings } from '../dialects/openai-embeddings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
@@ -37,29 +37,23 @@ export const MODELS_OPERATIONS: readonly Operation[] = [
 /** `GET /v1/models` and `GET /v1/models/{model}`, from which OpenAI's clients and chat UIs offer a choice of models. */
 export function registerModels(app: FastifyInstance, holder: IndexRegistry): void {
   const config = { onlyDialect: openaiEmbeddings };
-  const models = (request: FastifyRequest, reply: FastifyReply): Static<typeof Model>[] => {
-    reply.header('cache-control', 'no-store');
-    holder.requireReady();
-    return modelsOf(holder, chosenIndex(request));
-  };
-  app.get('/v1/models', { config }, async (request, reply): Promise<Static<typeof ModelsReply>> => {
-    return { object: 'list', data: models(request, reply) };
+  app.get('/v1/models', { config }, async (request): Promise<Static<typeof ModelsReply>> => {
+    return { object: 'list', data: modelsFor(request, holder) };
   });
-  app.get<{ Params: { model: string } }>(MODEL_ROUTE, { config }, async (request, reply) => {
+  app.get<{ Params: { model: string } }>(MODEL_ROUTE, { config }, async (request) => {
     const { model: id } = request.params;
-    const all = models(request, reply);
-    const model = all.find((each) => each.id === id);
-    if (model === undefined)
-      throw modelNotFound(
-        id,
-        all.map((each) => each.id),
-      );
+    const all = modelsFor(request, holder);
+    const ids = all.map((each) => each.id);
+    const model = all[ids.indexOf(id)];
+    if (model === undefined) throw modelNotFound(id, ids);
     return model;
   });
 }
 
-/** The models of the named index, or of all indexes: three ids for each encoder (`modelIds`), also if several indexes use it. */
-function modelsOf(holder: IndexRegistry, index: string | undefined): Static<typeof Model>[] {
+/** The models of the index that the request names, or of all indexes: three ids for each encoder (`modelIds`), also if several indexes use it. */
+function modelsFor(request: FastifyRequest, holder: IndexRegistry): Static<typeof Model>[] {
+  holder.requireReady();
+  const index = chosenIndex(request);
   const slots = index === undefined ? holder.slots : holder.slotsOf(index);
   const models = new Map<string, Static<typeof Model>>();
   for (const { retriever, openedAt } of slots) {

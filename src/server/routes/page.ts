@@ -15,10 +15,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The files of the chart library, which only the live tab loads. The script sets the global `uPlot`. */
-const LIBRARY_FILES = {
-  'uplot.js': 'uplot/dist/uPlot.iife.min.js',
-  'uplot.css': 'uplot/dist/uPlot.min.css',
-} as const;
+const LIBRARY_FILES = { 'uplot.js': 'uplot/dist/uPlot.iife.min.js', 'uplot.css': 'uplot/dist/uPlot.min.css' } as const;
 
 const LIBRARY = createRequire(import.meta.url);
 

@@ -2,14 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import { withContents } from '../../index/passages/contents.ts';
-import type { FindResult } from '../../search/calls/lookup-calls.ts';
-import type { Operation } from '../api-docs/operations.ts';
+import type { Operation } from '../api-docs/openapi.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { Document } from '../dialects/parts/common-fields.ts';
-import { openingOf } from '../documents/openings.ts';
-import { chosenIndex } from '../indexes/index-choice.ts';
+import { openingOf } from '../documents/whole-document.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
-import { retrieverFor } from '../indexes/view-choice.ts';
+import { withRetriever } from '../indexes/view-choice.ts';
 import { furtherRows, MAX_SAME_ID } from '../native-search/named-passages.ts';
 import { recordOpenings } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
@@ -32,33 +30,26 @@ export const PASSAGE_OPERATION: Operation = {
   reply: PassageReply,
 };
 
-/** Adds the passage by its id. */
 export function registerPassage(app: FastifyInstance, holder: IndexRegistry, config: ServerConfig): void {
   app.get<{ Params: { id: string } }>(PASSAGE_ROUTE, async (request, reply) => {
     const { id } = request.params;
     const signal = clientSignal(request.raw, reply.raw);
-    const lease = holder.lease(chosenIndex(request));
-    let found: FindResult['found'];
-    try {
-      const retriever = retrieverFor(request, lease.retriever, config);
-      ({ found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }));
+    const passages = await withRetriever(request, holder, config, async (retriever) => {
+      const { found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal });
       const opening = openingOf(id, found[0]!.slice(0, 1));
       recordOpenings([opening], { request, dialect: 'passage' }, retriever.info, config.record);
-    } finally {
-      lease.release();
-    }
-    const [first] = found[0]!;
+      return found[0]!;
+    });
+    const [first] = passages;
     if (first === undefined) {
       throw new TrawlError('NOT_FOUND', `Passage ${JSON.stringify(id.slice(0, 100))} not found.`);
     }
-    const { source } = first;
-    const rows = furtherRows(found[0]!);
-    const sameId = rows.length === 0 ? '' : `,"sameId":[${rows.join(',')}]`;
-    const place =
-      source === undefined ? `"row":${first.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;
+    const { row, source, document } = first;
+    const place = JSON.stringify({ index: source?.index, row: source?.row ?? row }).slice(0, -1);
+    const rows = furtherRows(passages);
+    const sameId = rows.length === 0 ? '' : `,"sameId":${JSON.stringify(rows)}`;
     return reply
       .header('content-type', 'application/json; charset=utf-8')
-      .header('cache-control', 'no-store')
-      .send(`{${place},"document":${withContents(first.document)}${sameId}}`);
+      .send(`${place},"document":${withContents(document)}${sameId}}`);
   });
 }

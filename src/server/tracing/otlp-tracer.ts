@@ -117,7 +117,7 @@ function recordSpans(
       tracer.startSpan(stage.name, { startTime: at }, within).end(at + stage.ms);
       at += stage.ms;
     }
-    // OpenTelemetry's rule for servers: a refused request is no error of the server.
+    // OpenTelemetry's rule for servers: a refused request is not an error of the server.
     if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
   }
   span.end(startedAt + ms);

@@ -1,10 +1,3 @@
-/** A part of a request that ended, in the order in which the parts began. */
-export interface SpanStage {
-  readonly name: string;
-  readonly ms: number;
-}
-
-/** A request that ended. */
 export interface RequestSpan {
   /** `POST /retrieve`: the method and the route's pattern. */
   readonly name: string;
@@ -15,7 +8,8 @@ export interface RequestSpan {
   readonly ms: number;
   readonly status: number;
   readonly attributes: Readonly<Record<string, string | number>>;
-  readonly stages: readonly SpanStage[];
+  /** The parts of the request, in the order in which they began. */
+  readonly stages: readonly { readonly name: string; readonly ms: number }[];
 }
 
 /** Takes requests for traces. Never throws and never waits: a trace that cannot be sent is lost. */

@@ -1,5 +1,8 @@
-import { createHash } from 'node:crypto';
-import type { RowTest, StoredValue } from '../../engine/filter/bind-filter.ts';
+import { hash } from 'node:crypto';
+import type { RowTest } from '../../engine/filter/bind-filter.ts';
+import type { StoredValue } from '../../engine/filter/column.ts';
+import type { RowBitmap } from '../../engine/row-bitmap.ts';
+import type { StoreFilters } from '../published/candidate-source.ts';
 
 /**
  * Columns of the corpus as integers in the collection, over which Milvus evaluates filters. A number, date or boolean becomes an integer
@@ -10,18 +13,14 @@ import type { RowTest, StoredValue } from '../../engine/filter/bind-filter.ts';
 export const NO_KEY = '-9223372036854775807';
 /** The most columns that are stored as fields; Milvus allows 64 fields a collection. */
 export const MAX_KEY_COLUMNS = 24;
-/** The longest expression that is sent, in characters. */
 const MAX_EXPRESSION = 100_000;
-/**
- * Milvus parses a chain into a tree as deep as the chain; its releases of 2023 refuse 49 conditions (milvus-io/milvus issues 25848, 29759).
- */
+/** Milvus parses a chain into a tree as deep as the chain; its releases of 2023 refuse 49 conditions (milvus issues 25848, 29759). */
 const MAX_JOINS = 40;
 /** `row` is the field of the row numbers, which are not negative. */
 const NO_ROW = 'row < 0';
 const EVERY_ROW = 'row >= 0';
 const SIGN_BIT = 1n << 63n;
 
-/** The field of a column, by its position in the index. */
 export function columnField(column: number): string {
   return `column_${column}`;
 }
@@ -38,9 +37,8 @@ function numberKey(value: number): bigint {
   return bits < SIGN_BIT ? bits : SIGN_BIT - bits;
 }
 
-/** 63 bits of the SHA-256. */
 function textKey(text: string): bigint {
-  return createHash('sha256').update(text).digest().readBigUInt64BE() >> 1n;
+  return hash('sha256', text, 'buffer').readBigUInt64BE() >> 1n;
 }
 
 /**
@@ -48,6 +46,7 @@ function textKey(text: string): bigint {
  *
  * @param keyed positions of the columns that are fields; each has at most one value in every row.
  * @returns undefined if a part cannot be expressed: another column, the order of texts, too long a list, or too many conditions.
+ * @internal Exported for tests.
  */
 export function filterExpression(test: RowTest, keyed: ReadonlySet<number>): string | undefined {
   const text = expressionOf(test, keyed);
@@ -79,4 +78,23 @@ function expressionOf(test: RowTest, keyed: ReadonlySet<number>): string | undef
   if (least !== undefined) bounds.push(`${field} ${least.open ? '>' : '>='} ${columnKey(least.value)}`);
   if (most !== undefined) bounds.push(`${field} ${most.open ? '<' : '<='} ${columnKey(most.value)}`);
   return bounds.join(' and ');
+}
+
+/** Milvus's expressions of the filters that were evaluated here, by the rows that they gave. @param keyed as in `filterExpression`. */
+export function pushedFilters(keyed: readonly number[]): StoreFilters {
+  const fields = new Set(keyed);
+  const expressions = new WeakMap<RowBitmap, string>();
+  return {
+    watching: (filters) => ({
+      rows: async (test, signal) => {
+        const rows = await filters.rows(test, signal);
+        const expression = filterExpression(test, fields);
+        if (expression !== undefined) expressions.set(rows, expression);
+        return rows;
+      },
+      extremes: (column, request) => filters.extremes(column, request),
+      close: () => filters.close(),
+    }),
+    expressionOf: (rows) => expressions.get(rows),
+  };
 }

@@ -1,17 +1,8 @@
 import { TrawlError } from '../../base/errors.ts';
-import { type FailedAttempt, storeAttempts } from '../published/store-attempts.ts';
-import type { MilvusAddress } from './milvus-address.ts';
-import { credentialsAdvice, credentialsFor } from './milvus-credentials.ts';
-import {
-  type CollectionFacts,
-  type FieldSpec,
-  foundField,
-  type IndexFacts,
-  MAX_TEXT_BYTES,
-  type QueryNodeFacts,
-  type SegmentFacts,
-} from './milvus-facts.ts';
-import { type AskedServer, checkStatus, MilvusFailure, missing, storeError } from './milvus-failure.ts';
+import { PIECE_BYTES, ROW_FIELD, VECTOR_FIELD } from '../published/published-row.ts';
+import { type CalledStore, callStore, missingError, StoreFailure, storeError } from '../published/store-calls.ts';
+import { credentialsAdvice, credentialsFor, type MilvusAddress } from './milvus-address.ts';
+import { checkStatus, failureOf } from './milvus-failure.ts';
 import { loadSdk, type Sdk, type SdkClient, type SdkField, type SdkNode, type SdkReply } from './milvus-sdk.ts';
 
 /** Time limit of a read, in milliseconds. */
@@ -19,10 +10,7 @@ const READ_MS = 15_000;
 /** Time limit of a write or a change of a collection, in milliseconds. */
 const WRITE_MS = 120_000;
 
-/**
- * In milliseconds. The package's own limits are two minutes, for which a restarted Milvus would stay unused, and half a minute, for which
- * one whose name has another address would.
- */
+/** With the package's own limits, a restarted Milvus would stay unused for two minutes, and a moved one for half a minute. */
 const RECONNECT = {
   'grpc.initial_reconnect_backoff_ms': 200,
   'grpc.max_reconnect_backoff_ms': 2_000,
@@ -36,21 +24,13 @@ export type Entity = Readonly<Record<string, unknown>>;
 
 interface VectorSearch {
   readonly collection: string;
-  readonly field: string;
-  /** Row-major. */
   readonly queries: Float32Array;
   readonly dimension: number;
   readonly limit: number;
   readonly metric: string;
   readonly filter: string;
   readonly params: Readonly<Record<string, number>>;
-  readonly consistency: Consistency;
   readonly signal?: AbortSignal;
-}
-
-interface FoundEntity {
-  readonly key: number;
-  readonly score: number;
 }
 
 interface AskedRows {
@@ -60,32 +40,65 @@ interface AskedRows {
   readonly signal?: AbortSignal;
 }
 
+export interface FieldSpec {
+  readonly name: string;
+  readonly type: 'int64' | 'text' | 'vector';
+  readonly isKey?: boolean;
+  /** Of vectors. */
+  readonly dimension?: number;
+}
+
+export interface CollectionFacts {
+  /** The collection's own name, also if an alias was asked for. */
+  readonly name: string;
+  /** `type`: Int64, VarChar, FloatVector or another of Milvus's names. `dimension`: of vectors. */
+  readonly fields: readonly { name: string; type: string; isKey: boolean; dimension: number | undefined }[];
+}
+
+interface IndexFacts {
+  readonly type: string;
+  readonly metric: string | undefined;
+  readonly rows: number;
+  readonly pendingRows: number;
+  readonly failure: string;
+}
+
+export interface SegmentFacts {
+  readonly rows: number;
+  readonly isSealed: boolean;
+  readonly nodes: readonly number[];
+}
+
+/** A process that holds rows in memory and searches them. */
+export interface QueryNodeFacts {
+  readonly id: number;
+  /** Of the machine that it runs on, in bytes. */
+  readonly memoryBytes: number;
+  readonly usedBytes: number;
+}
+
 /**
- * The only door to Milvus's Node client, an optional package. Every call has a time limit and a bounded number of attempts, reads
+ * The only user of Milvus's Node client, an optional package. Every call has a time limit and a bounded number of attempts, reads
  * its status (the package does not throw on errors of Milvus) and fails with STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND. Writes
  * are upserts by key, so that an attempt whose reply was lost can be repeated.
  */
 export class MilvusClient {
   /** For messages: without user and password. */
   readonly server: string;
-  /** What to check after a refusal. */
-  readonly advice: string;
+  readonly #called: CalledStore;
   readonly #sdk: Sdk;
   readonly #client: SdkClient;
   readonly #database: string;
 
-  private constructor({ server, advice }: AskedServer, sdk: Sdk, client: SdkClient, database: string) {
-    this.server = server;
-    this.advice = advice;
+  private constructor(called: CalledStore, sdk: Sdk, client: SdkClient, database: string) {
+    this.server = called.server;
+    this.#called = called;
     this.#database = database;
     this.#sdk = sdk;
     this.#client = client;
   }
 
-  /**
-   * @throws TrawlError CONFIG_INVALID for credentials that cannot be read, PACKAGE_MISSING, STORE_FAILED, STORE_REFUSED, or
-   *   INDEX_NOT_FOUND if there is no such database.
-   */
+  /** @throws TrawlError CONFIG_INVALID for unreadable credentials, PACKAGE_MISSING, STORE_…; INDEX_NOT_FOUND without the database. */
   static async connect(address: MilvusAddress): Promise<MilvusClient> {
     const credentials = credentialsFor(address);
     const sdk = await loadSdk();
@@ -93,18 +106,19 @@ export class MilvusClient {
     const connection = new sdk.MilvusClient({
       address: server,
       ssl: tls,
-      ...(credentials === undefined ? {} : { username: credentials.user, password: credentials.password }),
+      username: credentials?.user,
+      password: credentials?.password,
       database,
       timeout: READ_MS,
-      // Attempts are counted here: the package would also repeat calls after errors of which it knows nothing.
+      // Attempts are counted here: the package would also repeat calls after errors that it does not know.
       maxRetries: 0,
       logLevel: 'error',
       channelOptions: RECONNECT,
       // Otherwise the package would connect at once, and a failure would be an unhandled rejection.
       __SKIP_CONNECT__: true,
     });
-    const named = { server, advice: credentialsAdvice(address, credentials) };
-    const client = new MilvusClient(named, sdk, connection, database);
+    const called = { store: 'Milvus', server, refusalAdvice: credentialsAdvice(address, credentials) } as const;
+    const client = new MilvusClient(called, sdk, connection, database);
     try {
       await client.version();
       return client;
@@ -119,7 +133,7 @@ export class MilvusClient {
     return String(reply.version);
   }
 
-  /** Undefined if there is no such collection. @throws TrawlError INDEX_NOT_FOUND if there is no such database. */
+  /** Undefined if the collection does not exist. @throws TrawlError INDEX_NOT_FOUND if the database does not exist. */
   async describe(collection: string): Promise<CollectionFacts | undefined> {
     try {
       const reply = await this.#request('describe the collection', 'describeCollection', {
@@ -127,19 +141,19 @@ export class MilvusClient {
       });
       return {
         name: String(reply.schema.name || reply.collection_name || collection),
-        fields: (reply.schema.fields as SdkField[]).map(foundField),
-        aliases: reply.aliases ?? [],
+        fields: (reply.schema.fields as SdkField[]).map(
+          ({ name, data_type: type, is_primary_key: isKey = false, type_params: params }) => {
+            const dimension = params?.find(({ key }) => key === 'dim')?.value;
+            return { name, type, isKey, dimension: dimension === undefined ? undefined : Number(dimension) };
+          },
+        ),
       };
     } catch (error) {
-      if (error instanceof TrawlError && error.cause instanceof MilvusFailure) {
-        const { isMissing, isDatabaseMissing } = error.cause;
-        if (isMissing && !isDatabaseMissing) {
-          // Milvus 2.3.5 says that the collection is missing also where its database is.
-          await this.#requireDatabase();
-          return undefined;
-        }
-      }
-      throw error;
+      const { cause } = error as Error;
+      if (!(cause instanceof StoreFailure) || cause.facts.missing !== 'collection') throw error;
+      // Milvus 2.3.5 also says that the collection is missing if its database is.
+      await this.#requireDatabase();
+      return undefined;
     }
   }
 
@@ -153,7 +167,10 @@ export class MilvusClient {
       throw error;
     }
     if (names === undefined || names.length === 0 || names.includes(this.#database)) return;
-    throw missing(this.server, MilvusFailure.ofThrown(new Error(`database not found: ${this.#database}`)));
+    throw missingError(
+      this.#called,
+      new StoreFailure(`database not found: ${this.#database}`, { missing: 'database' }),
+    );
   }
 
   async create(
@@ -161,17 +178,22 @@ export class MilvusClient {
     { description, fields, shards = 1 }: { description: string; fields: readonly FieldSpec[]; shards?: number },
   ): Promise<void> {
     const { DataType } = this.#sdk;
+    const types = {
+      int64: { data_type: DataType.Int64 },
+      text: { data_type: DataType.VarChar, max_length: PIECE_BYTES },
+      vector: { data_type: DataType.FloatVector },
+    };
     await this.#write('create the collection', 'createCollection', {
       collection_name: collection,
       description,
       shards_num: shards,
       enable_dynamic_field: false,
-      fields: fields.map(({ name, type, isKey, dimension }) => ({
+      fields: fields.map(({ name, type, isKey = false, dimension }) => ({
         name,
-        ...(isKey === true ? { is_primary_key: true, autoID: false } : {}),
-        ...(type === 'int64' ? { data_type: DataType.Int64 } : {}),
-        ...(type === 'text' ? { data_type: DataType.VarChar, max_length: MAX_TEXT_BYTES } : {}),
-        ...(type === 'vector' ? { data_type: DataType.FloatVector, dim: dimension } : {}),
+        is_primary_key: isKey,
+        autoID: false,
+        ...types[type],
+        ...(type === 'vector' && { dim: dimension }),
       })),
     });
   }
@@ -179,18 +201,18 @@ export class MilvusClient {
   async createIndex(
     collection: string,
     field: string,
-    index: { readonly type: string; readonly metric?: string; readonly params?: Readonly<Record<string, number>> },
+    { type, metric, params }: { type: string; metric?: string; params?: Readonly<Record<string, number>> },
   ): Promise<void> {
     await this.#write('create an index', 'createIndex', {
       collection_name: collection,
       field_name: field,
       index_name: field,
-      index_type: index.type,
-      ...(index.metric === undefined ? {} : { metric_type: index.metric, params: index.params ?? {} }),
+      index_type: type,
+      metric_type: metric,
+      params,
     });
   }
 
-  /** The index of each field that has one. */
   async indexes(collection: string): Promise<ReadonlyMap<string, IndexFacts>> {
     const reply = await this.#request('describe the indexes', 'describeIndex', { collection_name: collection });
     const found = new Map<string, IndexFacts>();
@@ -234,7 +256,6 @@ export class MilvusClient {
     );
   }
 
-  /** The query nodes that Milvus has. */
   async queryNodes(): Promise<readonly QueryNodeFacts[]> {
     const request = { request: { metric_type: 'system_info' } };
     const reply = await this.#request('report its nodes', 'getMetric', request);
@@ -250,21 +271,19 @@ export class MilvusClient {
   async upsert(collection: string, entities: readonly Entity[]): Promise<void> {
     const reply = await this.#write('store rows', 'upsert', { collection_name: collection, fields_data: entities });
     if (Number(reply.upsert_cnt) === entities.length) return;
-    const failure = MilvusFailure.ofThrown(new Error(`it stored ${reply.upsert_cnt} of ${entities.length} rows`));
-    throw storeError(this, 'store rows', failure);
+    const failure = new StoreFailure(`it stored ${reply.upsert_cnt} of ${entities.length} rows`);
+    throw storeError(this.#called, 'store rows', failure);
   }
 
   async flush(collection: string): Promise<void> {
     await this.#write('flush the collection', 'flushSync', { collection_names: [collection] });
   }
 
-  /** Rows that pass the filter. */
   async countOf(collection: string, asked: AskedRows): Promise<number> {
     const [found] = await this.query(collection, { ...asked, fields: ['count(*)'] });
     return Number(found?.['count(*)']);
   }
 
-  /** All entities that pass the filter, in no order. */
   async query(
     collection: string,
     { filter, fields, consistency, signal }: AskedRows & { readonly fields: readonly string[] },
@@ -274,8 +293,10 @@ export class MilvusClient {
   }
 
   /** The nearest entities of each query, by their keys. */
-  async search(search: VectorSearch): Promise<readonly (readonly FoundEntity[])[]> {
-    const { queries, dimension, filter, signal } = search;
+  async search(
+    search: VectorSearch,
+  ): Promise<readonly (readonly { readonly key: number; readonly score: number }[])[]> {
+    const { queries, dimension, signal } = search;
     const data: number[][] = [];
     for (let at = 0; at < queries.length; at += dimension) data.push(Array.from(queries.subarray(at, at + dimension)));
     const reply = await this.#request(
@@ -284,20 +305,21 @@ export class MilvusClient {
       {
         collection_name: search.collection,
         data,
-        anns_field: search.field,
+        anns_field: VECTOR_FIELD,
         limit: search.limit,
         metric_type: search.metric,
         params: search.params,
-        output_fields: ['row'],
-        consistency_level: search.consistency,
-        ...(filter === '' ? {} : { filter }),
+        output_fields: [ROW_FIELD],
+        // Nothing is written after the publication, so a few seconds of delay hide nothing (docs/cluster.md).
+        consistency_level: 'Bounded',
+        filter: search.filter,
       },
       signal,
     );
     // For one query, some versions of the package return its hits without the list around them.
     const lists = data.length === 1 && !Array.isArray(reply.results[0]) ? [reply.results] : reply.results;
-    return (lists as { row: string; score: number }[][]).map((hits) =>
-      hits.map(({ row, score }) => ({ key: Number(row), score })),
+    return (lists as { [ROW_FIELD]: string; score: number }[][]).map((hits) =>
+      hits.map((hit) => ({ key: Number(hit[ROW_FIELD]), score: hit.score })),
     );
   }
 
@@ -324,30 +346,19 @@ export class MilvusClient {
 
   #request(doing: string, name: string, request: object, signal?: AbortSignal): Promise<SdkReply> {
     const readsRows = name === 'query' || name === 'search';
-    return this.#call(doing, () => this.#client[name]!({ ...request, timeout: READ_MS }), { signal, readsRows });
+    return this.#call(doing, () => this.#client[name]!({ ...request, timeout: READ_MS }), readsRows, signal);
   }
 
   #write(doing: string, name: string, request: object): Promise<SdkReply> {
     return this.#call(doing, () => this.#client[name]!({ ...request, timeout: WRITE_MS }));
   }
 
-  /** Calls, reads the status, and calls again while that may help. */
-  async #call(
-    doing: string,
-    call: () => Promise<SdkReply>,
-    { signal, readsRows = false }: { readonly signal?: AbortSignal; readonly readsRows?: boolean } = {},
-  ): Promise<SdkReply> {
+  #call(doing: string, call: () => Promise<SdkReply>, readsRows = false, signal?: AbortSignal): Promise<SdkReply> {
     const attempt = async (): Promise<SdkReply> => {
       const reply = await call();
       checkStatus(reply, readsRows);
       return reply;
     };
-    const failed = (thrown: unknown): FailedAttempt => {
-      const failure = MilvusFailure.ofThrown(thrown);
-      // A collection that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
-      if (failure.isMissing && !readsRows) return { error: missing(this.server, failure), isWorthRetrying: false };
-      return { error: storeError(this, doing, failure), isWorthRetrying: failure.isWorthRetrying };
-    };
-    return storeAttempts(attempt, failed, signal);
+    return callStore(this.#called, { doing, attempt, failureOf, readsRows, signal });
   }
 }

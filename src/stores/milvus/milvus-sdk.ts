@@ -2,7 +2,6 @@ import { importOptional } from '../../base/system/optional-package.ts';
 
 const PACKAGE = '@zilliz/milvus2-sdk-node';
 
-/** The functions of the package that are used. */
 export interface Sdk {
   readonly MilvusClient: new (config: object) => SdkClient;
   readonly DataType: Readonly<Record<string, number>>;
@@ -27,7 +26,6 @@ export interface SdkField {
   readonly type_params?: readonly { readonly key: string; readonly value: unknown }[];
 }
 
-/** A node as Milvus describes it. */
 export interface SdkNode {
   readonly type?: string;
   readonly id?: number;

@@ -1,13 +1,10 @@
 import type { Metric } from '../../engine/metric.ts';
 import type { StoreScores } from '../published/candidate-source.ts';
 
-/** Unit roundoff of float32. */
 const U = 2 ** -24;
 /** Covers the roundings in float64 of the scores here and of the bounds themselves. */
 const SLACK = 1 + 2 ** -20;
-/**
- * The largest norm of a vector in Milvus, and by its inverse the least but 0: between them no sum of squares leaves the range of float32.
- */
+/** The largest norm of a vector in Milvus, and by its inverse the least but 0: sums of squares stay within the range of float32. */
 export const LARGEST_NORM = 2 ** 40;
 
 /** What an operand or a result of float32 loses at most by underflow, even where subnormal numbers are flushed to zero. */

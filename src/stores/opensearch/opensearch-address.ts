@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
+import { type AddressForm, credentialLines, type StoreCredentials } from '../published/credential-lines.ts';
 
-/** Where an index of OpenSearch is. */
 export interface OpenSearchAddress {
   /** HOST:PORT, of one node or more. */
   readonly servers: readonly string[];
@@ -9,6 +9,8 @@ export interface OpenSearchAddress {
   readonly index: string;
 }
 
+const CREDENTIALS = 'TRAWL_OPENSEARCH_CREDENTIALS';
+const FORM: AddressForm = { scheme: 'opensearch', tlsScheme: 'opensearch+https', variable: CREDENTIALS, readLine };
 const DEFAULT_PORT = 9_200;
 /** OpenSearch's own rule for names; the name of the index of files is longer by 6 bytes. */
 const NAME = /^[a-z0-9.][a-z0-9._+-]{0,240}$/;
@@ -29,7 +31,7 @@ export function parseOpenSearchAddress(text: string): OpenSearchAddress {
   if (scheme === undefined || rest === undefined) throw invalid('cannot be parsed');
   if (rest.includes('@')) {
     throw invalid(
-      'has an @: user and password are not part of it, but of TRAWL_OPENSEARCH_CREDENTIALS or the file that TRAWL_OPENSEARCH_CREDENTIALS_FILE names',
+      `has an @: user and password are not part of it, but of ${CREDENTIALS} or the file that ${CREDENTIALS}_FILE names`,
     );
   }
   if (/[?#]/.test(rest)) throw invalid('has a query or a fragment');
@@ -41,24 +43,49 @@ export function parseOpenSearchAddress(text: string): OpenSearchAddress {
       'has a name of the index that OpenSearch does not allow: names have lower-case letters, digits, dots, dashes, plus signs and underscores, and begin with a letter, digit or dot',
     );
   }
-  return { servers: hosts.split(',').map(serverOf), tls: /https$/i.test(scheme), index };
+  const servers = hosts.split(',').map(serverOf);
+  if (servers.includes(undefined)) throw invalid('has no host, or one that cannot be parsed');
+  return { servers: servers as string[], tls: /https$/i.test(scheme), index };
 }
 
-/** HOST:PORT. @throws TrawlError CONFIG_INVALID. */
-export function serverOf(host: string): string {
-  const url = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
-  if (url === undefined || host === '' || url.pathname !== '/')
-    throw invalid('has no host, or one that cannot be parsed');
+/** HOST:PORT of a text HOST[:PORT]; undefined if it cannot be parsed. */
+function serverOf(host: string): string | undefined {
+  if (host === '' || !URL.canParse(`http://${host}`)) return undefined;
+  const url = new URL(`http://${host}`);
+  if (url.href !== `http://${url.host}/`) return undefined;
   // URL leaves out port 80, which is a port like any other here.
-  const port = /:(\d+)$/.exec(host)?.[1] ?? String(DEFAULT_PORT);
-  return `${url.hostname}:${port}`;
+  return `${url.hostname}:${/:(\d+)$/.exec(host)?.[1] ?? DEFAULT_PORT}`;
 }
 
-/** The address for messages, logs and replies. */
+function readLine(text: string): StoreCredentials | undefined {
+  const [, tls = '', user = '', password = '', host = ''] =
+    /^opensearch(\+https?)?:\/\/([^:@/]+):([^:@/]+)@([^@/]+)\/?$/i.exec(text) ?? [];
+  const server = serverOf(host);
+  return server === undefined ? undefined : { server, tls: /https$/i.test(tls), user, password };
+}
+
 export function shownAddress({ servers, tls, index }: OpenSearchAddress): string {
   return `opensearch${tls ? '+https' : ''}://${servers.join(',')}/${index}`;
 }
 
 function invalid(reason: string): TrawlError {
   return new TrawlError('CONFIG_INVALID', `The address of OpenSearch ${reason}; ${EXPECTED}.`);
+}
+
+/**
+ * The credentials for an address. Undefined if no server of the address has a line.
+ *
+ * @throws TrawlError CONFIG_INVALID as `credentialLines`, or if the servers of the address have different lines.
+ */
+export function credentialsFor({ servers, tls }: OpenSearchAddress): StoreCredentials | undefined {
+  const lines = credentialLines(FORM);
+  const found = servers.map((server) => lines.find((line) => line.server === server && line.tls === tls));
+  const [first] = found;
+  if (found.some((line) => line?.user !== first?.user || line?.password !== first?.password)) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `The servers of the address of OpenSearch have different credentials. Give each of them a line with the same user and password in ${CREDENTIALS}_FILE or ${CREDENTIALS}.`,
+    );
+  }
+  return first;
 }

@@ -1,12 +1,13 @@
 import { TrawlError } from '../../base/errors.ts';
 import { importOptional } from '../../base/system/optional-package.ts';
-import { type FailedAttempt, storeAttempts } from '../published/store-attempts.ts';
-import type { OpenSearchAddress } from './opensearch-address.ts';
-import { credentialsFor } from './opensearch-credentials.ts';
-import { missing, OpenSearchFailure, storeError } from './opensearch-failure.ts';
-import { type Body, checkComplete, type OpenSearchReply, replyOf } from './opensearch-replies.ts';
+import { callStore } from '../published/store-calls.ts';
+import { credentialsFor, type OpenSearchAddress } from './opensearch-address.ts';
+import { failureOf, incomplete, statusFailure } from './opensearch-failure.ts';
 
 const PACKAGE = '@opensearch-project/opensearch';
+
+const REFUSAL_ADVICE =
+  "Check its line in TRAWL_OPENSEARCH_CREDENTIALS or the file of TRAWL_OPENSEARCH_CREDENTIALS_FILE, and the user's permissions.";
 
 /** Time limit of a read, in milliseconds. A search reads all rows. */
 const READ_MS = 60_000;
@@ -29,11 +30,25 @@ export interface IndexHealth {
   readonly dataNodes: number;
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: replies have as many forms as calls; each is read where it is made.
+type Body = any;
+
+export interface OpenSearchHit {
+  readonly _source?: Readonly<Record<string, unknown>>;
+  readonly fields?: Readonly<Record<string, readonly unknown[]>>;
+  readonly sort?: readonly unknown[];
+}
+
+export interface OpenSearchReply {
+  readonly hits: readonly OpenSearchHit[];
+  /** Documents that the query finds, or the limit of the count; 0 if they were not counted. */
+  readonly total: number;
+}
+
 interface SdkRequest extends Promise<{ readonly body: Body }> {
   abort(): void;
 }
 
-/** The functions of the package that are used. */
 interface Sdk {
   readonly Client: new (options: object) => SdkClient;
 }
@@ -46,25 +61,21 @@ interface SdkClient {
 interface Call {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
-  readonly query?: Readonly<Record<string, string | number | boolean>>;
   readonly body?: unknown;
-  /** Lines of NDJSON. */
   readonly lines?: readonly unknown[];
   readonly signal?: AbortSignal;
   readonly limitMs?: number;
-  /** Reads the reply; throws OpenSearchFailure for one that lacks results. */
+  /** Throws StoreFailure for a reply that lacks results. */
   readonly check?: (body: Body) => void;
-  /** Whether a missing index means that what was published is away, not that it never was. */
   readonly readsRows?: boolean;
 }
 
 /**
- * The only door to OpenSearch's Node client, an optional package. Every call has a time limit and a bounded number of attempts, each at
+ * The only user of OpenSearch's Node client, an optional package. Every call has a time limit and a bounded number of attempts, each at
  * another node if there are several, and fails with STORE_FAILED, STORE_REFUSED or INDEX_NOT_FOUND. A reply with failed, skipped or late
  * shards is a failure. Writes are by the number of the row, so that an attempt whose reply was lost can be repeated.
  */
 export class OpenSearchClient {
-  /** For messages. */
   readonly server: string;
   readonly #client: SdkClient;
 
@@ -73,19 +84,16 @@ export class OpenSearchClient {
     this.#client = client;
   }
 
-  /**
-   * @throws TrawlError PACKAGE_MISSING, CONFIG_INVALID, STORE_FAILED, STORE_REFUSED, or NOT_SUPPORTED for another program than
-   *   OpenSearch 2 or newer.
-   */
+  /** @throws TrawlError PACKAGE_MISSING, CONFIG_INVALID, STORE_…; NOT_SUPPORTED for another program than OpenSearch 2 or newer. */
   static async connect(address: OpenSearchAddress): Promise<OpenSearchClient> {
     const sdk = await loadSdk();
     const { servers, tls } = address;
-    const auth = credentialsFor(address);
+    const credentials = credentialsFor(address);
     const client = new OpenSearchClient(
       servers.join(','),
       new sdk.Client({
         nodes: servers.map((server) => `${tls ? 'https' : 'http'}://${server}`),
-        auth,
+        auth: credentials && { username: credentials.user, password: credentials.password },
         // Attempts are counted here: the package would also repeat calls after a time limit.
         maxRetries: 0,
         requestTimeout: READ_MS,
@@ -102,13 +110,12 @@ export class OpenSearchClient {
     }
   }
 
-  /** @throws TrawlError NOT_SUPPORTED for another program. */
   async version(): Promise<string> {
     const { version } = await this.#call('report its version', {
       method: 'GET',
       path: '/',
       check: ({ version: found }) => {
-        if (typeof found?.number !== 'string') throw OpenSearchFailure.ofStatus(200, 'its reply has no version');
+        if (typeof found?.number !== 'string') throw statusFailure(200, 'its reply has no version');
       },
     });
     if (version.distribution === 'opensearch' && Number.parseInt(version.number, 10) >= 2) return version.number;
@@ -118,7 +125,7 @@ export class OpenSearchClient {
     );
   }
 
-  /** Undefined if there is no such index or alias. @throws TrawlError NOT_SUPPORTED for an alias of several. */
+  /** Undefined if no index or alias has the name. @throws TrawlError NOT_SUPPORTED for an alias of several. */
   async describe(name: string): Promise<IndexFacts | undefined> {
     let found: Record<string, Omit<IndexFacts, 'name'> & { settings: { index: Record<string, unknown> } }>;
     try {
@@ -160,7 +167,7 @@ export class OpenSearchClient {
       method: 'POST',
       path: `/${index}/_refresh`,
       check: ({ _shards }) => {
-        if (_shards?.failed !== 0) throw OpenSearchFailure.incomplete(`${_shards?.failed} shards failed`);
+        if (_shards?.failed !== 0) throw incomplete(`${_shards?.failed} shards failed`);
       },
     });
   }
@@ -179,7 +186,6 @@ export class OpenSearchClient {
     };
   }
 
-  /** The health of all indexes together. */
   async clusterHealth(): Promise<{ readonly name: string; readonly status: string; readonly dataNodes: number }> {
     const { cluster_name, status, number_of_data_nodes } = await this.#call('report the health of the cluster', {
       method: 'GET',
@@ -188,20 +194,13 @@ export class OpenSearchClient {
     return { name: cluster_name, status, dataNodes: number_of_data_nodes };
   }
 
-  /** Stores documents by their keys; the later one of a key replaces the earlier. */
-  async store(index: string, documents: readonly (readonly [key: number, document: object])[]): Promise<void> {
-    await this.#store(index, 'index', documents);
-  }
-
   /**
-   * Stores documents whose keys are new. One that is there already stays, so that sending it again changes nothing: a document that is
-   * replaced counts twice in the scores of words until OpenSearch merges its segment.
+   * Stores documents by their keys.
+   *
+   * @param action if a key exists: `index` replaces its document, `create` keeps it. A replaced document counts twice in the scores of
+   * words until OpenSearch merges its segment.
    */
-  async storeNew(index: string, documents: readonly (readonly [key: number, document: object])[]): Promise<void> {
-    await this.#store(index, 'create', documents);
-  }
-
-  async #store(
+  async store(
     index: string,
     action: 'index' | 'create',
     documents: readonly (readonly [key: number, document: object])[],
@@ -212,12 +211,12 @@ export class OpenSearchClient {
       lines: documents.flatMap(([key, document]) => [{ [action]: { _id: String(key) } }, document]),
       check: ({ items }) => {
         if (items?.length !== documents.length) {
-          throw OpenSearchFailure.incomplete(`it reports ${items?.length} of ${documents.length} rows`);
+          throw incomplete(`it reports ${items?.length} of ${documents.length} rows`);
         }
         for (const item of items as Record<string, { status: number; error?: unknown }>[]) {
           const { status, error } = item[action]!;
-          const isThere = action === 'create' && status === 409;
-          if (status >= 300 && !isThere) throw OpenSearchFailure.ofStatus(status, error);
+          const exists = action === 'create' && status === 409;
+          if (status >= 300 && !exists) throw statusFailure(status, error);
         }
       },
     });
@@ -235,9 +234,9 @@ export class OpenSearchClient {
   ): Promise<readonly OpenSearchReply[]> {
     const header = {
       allow_partial_search_results: false,
-      ...(ofAllShards ? { search_type: 'dfs_query_then_fetch' } : {}),
+      search_type: ofAllShards ? 'dfs_query_then_fetch' : undefined,
     };
-    const counted: object[] = searches.map((search) => ({ track_total_hits: true, ...search }));
+    const counted = searches.map((search) => ({ track_total_hits: true as boolean | number, ...search }));
     const { responses } = await this.#call('search', {
       method: 'POST',
       path: `/${index}/_msearch`,
@@ -246,14 +245,12 @@ export class OpenSearchClient {
       readsRows: true,
       check: ({ responses: found }) => {
         if (found?.length !== searches.length) {
-          throw OpenSearchFailure.incomplete(`it answered ${found?.length} of ${searches.length} searches`);
+          throw incomplete(`it answered ${found?.length} of ${searches.length} searches`);
         }
-        for (const [i, response] of found.entries()) {
-          checkComplete(response, (counted[i] as { track_total_hits: boolean | number }).track_total_hits);
-        }
+        for (const [i, response] of found.entries()) checkComplete(response, counted[i]!.track_total_hits);
       },
     });
-    return responses.map(replyOf);
+    return responses.map(({ hits }: Body) => ({ hits: hits.hits, total: hits.total?.value ?? 0 }));
   }
 
   async search(index: string, search: object, signal?: AbortSignal): Promise<OpenSearchReply> {
@@ -283,21 +280,14 @@ export class OpenSearchClient {
     return this.#call(doing, { ...call, limitMs: WRITE_MS });
   }
 
-  /** Calls, checks the reply, and calls again while that may help. */
   async #call(doing: string, call: Call): Promise<Body> {
-    const { method, path, query, body, lines, signal, limitMs = READ_MS, check, readsRows = false } = call;
-    const params = {
-      method,
-      path,
-      querystring: query,
-      body,
-      bulkBody: lines?.map((line) => JSON.stringify(line)),
-    };
+    const { method, path, body, lines, signal, limitMs = READ_MS, check, readsRows = false } = call;
+    const params = { method, path, body, bulkBody: lines?.map((line) => JSON.stringify(line)) };
     const attempt = async (): Promise<Body> => {
       const request = this.#client.transport.request(params, { requestTimeout: limitMs });
-      // OpenSearch ends a search whose connection is closed.
+      // OpenSearch ends a search whose connection is closed. The listener must not return the promise of `abort`: its rejection would end
+      // the process.
       const abort = (): void => {
-        // It returns a promise, whose failure would end the process if the listener returned it.
         request.abort();
       };
       signal?.addEventListener('abort', abort, { once: true });
@@ -309,13 +299,29 @@ export class OpenSearchClient {
         signal?.removeEventListener('abort', abort);
       }
     };
-    const failed = (thrown: unknown): FailedAttempt => {
-      const failure = OpenSearchFailure.ofThrown(thrown);
-      // An index that is dropped under a server may be back in a moment, so reads of rows fail with STORE_FAILED.
-      if (failure.isMissing && !readsRows) return { error: missing(this.server, failure), isWorthRetrying: false };
-      return { error: storeError(this.server, doing, failure), isWorthRetrying: failure.isWorthRetrying };
-    };
-    return storeAttempts(attempt, failed, signal);
+    const called = { store: 'OpenSearch', server: this.server, refusalAdvice: REFUSAL_ADVICE } as const;
+    return callStore(called, { doing, attempt, failureOf, readsRows, signal });
+  }
+}
+
+/**
+ * @param counted `track_total_hits` of the search: whether hits are counted, or up to which number.
+ * @throws StoreFailure for a search that failed, or whose hits may be incomplete.
+ */
+function checkComplete(response: Body, counted: boolean | number): void {
+  if (response.error !== undefined) throw statusFailure(response.status ?? 0, response.error);
+  const { timed_out, terminated_early, _shards, hits } = response;
+  if (timed_out !== false) throw incomplete('the search ran out of time');
+  if (terminated_early === true) throw incomplete('the search ended before its end');
+  const { total, successful, skipped = 0, failed } = _shards ?? {};
+  if (total === undefined || total < 1 || successful !== total || failed !== 0 || skipped !== 0) {
+    throw incomplete(`of ${total} shards, ${successful} were searched, ${failed} failed and ${skipped} were skipped`);
+  }
+  const { value, relation } = hits?.total ?? {};
+  const isCounted =
+    counted === false || relation === 'eq' || (relation === 'gte' && typeof counted === 'number' && value >= counted);
+  if (!isCounted || !Array.isArray(hits?.hits)) {
+    throw incomplete('its answer has no exact number of hits');
   }
 }
 

@@ -1,71 +1,45 @@
-import { TrawlError } from '../../base/errors.ts';
+import { StoreFailure } from '../published/store-calls.ts';
 
 /** Errors of OpenSearch that do not depend on the request: overload, a node that joins or leaves, a shard that moves. */
 const RETRIABLE_STATUS: readonly number[] = [429, 502, 503, 504];
 
-/** A failed call, as the retries see it. Its message has OpenSearch's type and reason, never the request. */
-export class OpenSearchFailure extends Error {
-  readonly isMissing: boolean;
-  readonly isRefused: boolean;
-  readonly isLate: boolean;
-  /** Whether another attempt may succeed at once. Not after a time-out, which would only double the wait. */
-  readonly isWorthRetrying: boolean;
-  /** What to do about it; undefined: check that OpenSearch runs. */
-  readonly advice: string | undefined;
+/** The failure of a reply with an error, or of one search or row of it. */
+export function statusFailure(status: number, error: unknown): StoreFailure {
+  const { type, reason } = causeOf(error);
+  return new StoreFailure(`${reason} (${type}, status ${status})`, {
+    missing: status === 404 && type === 'index_not_found_exception' ? 'index' : undefined,
+    // A blocked index, such as one whose disk is full, has the status 403 too.
+    refused: status === 401 || (status === 403 && type !== 'cluster_block_exception'),
+    retry: RETRIABLE_STATUS.includes(status),
+  });
+}
 
-  private constructor(
-    reason: string,
-    flags: { missing?: boolean; refused?: boolean; late?: boolean; retry?: boolean; advice?: string } = {},
-  ) {
-    super(reason);
-    this.isMissing = flags.missing === true;
-    this.isRefused = flags.refused === true;
-    this.isLate = flags.late === true;
-    this.isWorthRetrying = flags.retry === true;
-    this.advice = flags.advice;
-  }
+export function incomplete(reason: string): StoreFailure {
+  return new StoreFailure(reason, { retry: true });
+}
 
-  /** Of a reply with an error, or of one search or row of it. */
-  static ofStatus(status: number, error: unknown): OpenSearchFailure {
-    const { type, reason } = causeOf(error);
-    return new OpenSearchFailure(`${reason} (${type}, status ${status})`, {
-      missing: status === 404 && type === 'index_not_found_exception',
-      // A blocked index, such as one whose disk is full, has the status 403 too.
-      refused: status === 401 || (status === 403 && type !== 'cluster_block_exception'),
-      retry: RETRIABLE_STATUS.includes(status),
-    });
-  }
-
-  /** Of a reply that arrived, but lacks results. */
-  static incomplete(reason: string): OpenSearchFailure {
-    return new OpenSearchFailure(reason, { retry: true });
-  }
-
-  /** Of what the client throws: its errors hold the whole request, so that only some of their fields are read. */
-  static ofThrown(thrown: unknown): OpenSearchFailure {
-    if (thrown instanceof OpenSearchFailure) return thrown;
-    const { name, message, meta } = thrown as {
-      name?: string;
-      message?: string;
-      meta?: { statusCode?: number | null; body?: { error?: unknown } };
-    };
-    switch (name) {
-      case 'ResponseError':
-        return OpenSearchFailure.ofStatus(meta?.statusCode ?? 0, meta?.body?.error);
-      case 'TimeoutError':
-        return new OpenSearchFailure('it did not answer in time', { late: true });
-      case 'ConnectionError':
-      case 'NoLivingConnectionsError': {
-        const advice = tlsAdvice(message ?? '');
-        return advice === undefined
-          ? new OpenSearchFailure(message ?? name, { retry: true })
-          : new OpenSearchFailure(message ?? name, { advice });
-      }
-      case 'DeserializationError':
-        return new OpenSearchFailure('its answer is not JSON');
-      default:
-        return new OpenSearchFailure(name === undefined ? 'unknown error' : `the client failed (${name})`);
+/** Reads what the client throws. Its errors hold the whole request, so only some of their fields are read. */
+export function failureOf(thrown: unknown): StoreFailure {
+  if (thrown instanceof StoreFailure) return thrown;
+  const { name, message, meta } = thrown as {
+    name?: string;
+    message?: string;
+    meta?: { statusCode?: number | null; body?: { error?: unknown } };
+  };
+  switch (name) {
+    case 'ResponseError':
+      return statusFailure(meta?.statusCode ?? 0, meta?.body?.error);
+    case 'TimeoutError':
+      return new StoreFailure('it did not answer in time');
+    case 'ConnectionError':
+    case 'NoLivingConnectionsError': {
+      const advice = TLS_ADVICE.find(([pattern]) => pattern.test(message ?? ''))?.[1];
+      return new StoreFailure(message ?? name, { advice, retry: advice === undefined });
     }
+    case 'DeserializationError':
+      return new StoreFailure('its answer is not JSON');
+    default:
+      return new StoreFailure(name === undefined ? 'unknown error' : `the client failed (${name})`);
   }
 }
 
@@ -87,55 +61,22 @@ const TLS_ADVICE: readonly (readonly [message: RegExp, advice: string])[] = [
   ],
 ];
 
-function tlsAdvice(message: string): string | undefined {
-  return TLS_ADVICE.find(([pattern]) => pattern.test(message))?.[1];
-}
-
 /** The first cause of an error: a failed search has one for each shard, within one that says only that it failed. */
 function causeOf(error: unknown): { type: string; reason: string } {
   if (typeof error === 'string') return { type: 'error', reason: error };
-  const { type, reason, root_cause, caused_by } = (error ?? {}) as {
-    type?: string;
-    reason?: string;
-    root_cause?: readonly unknown[];
-    caused_by?: unknown;
-  };
+  const { type = 'error', reason, root_cause, caused_by } = (error ?? {}) as StatusError;
   const [root] = root_cause ?? [];
-  if (root !== undefined && root !== error) {
-    const found = root as { type?: string; reason?: string; caused_by?: { reason?: string } };
-    const deeper = found.caused_by?.reason;
-    return {
-      type: found.type ?? 'error',
-      reason: `${found.reason ?? 'no reason given'}${deeper === undefined ? '' : `: ${deeper}`}`,
-    };
+  if (root !== undefined) {
+    const deeper = root.caused_by?.reason === undefined ? '' : `: ${root.caused_by.reason}`;
+    return { type: root.type ?? 'error', reason: `${root.reason ?? 'no reason given'}${deeper}` };
   }
   if (reason === undefined && caused_by !== undefined) return causeOf(caused_by);
-  return { type: type ?? 'error', reason: reason ?? 'no reason given' };
+  return { type, reason: reason ?? 'no reason given' };
 }
 
-/** Seconds after which a request that OpenSearch did not answer may be sent again. */
-const RETRY_AFTER_S = 5;
-
-/** @param server shown in the message. */
-export function storeError(server: string, doing: string, failure: OpenSearchFailure): TrawlError {
-  const reason = failure.message.replaceAll(/\s+/g, ' ').slice(0, 300);
-  if (failure.isRefused) {
-    return new TrawlError(
-      'STORE_REFUSED',
-      `OpenSearch at ${server} refuses to ${doing}: ${reason}. Check its line in TRAWL_OPENSEARCH_CREDENTIALS or the file of TRAWL_OPENSEARCH_CREDENTIALS_FILE, and the user's permissions.`,
-    );
-  }
-  return new TrawlError(
-    'STORE_FAILED',
-    `OpenSearch at ${server} could not ${doing}: ${reason}. ${failure.advice ?? 'Check that it runs and is reachable; the request can be sent again.'}`,
-    { details: { retryAfterS: RETRY_AFTER_S } },
-  );
-}
-
-/** The error for a call whose index does not exist. */
-export function missing(server: string, failure: OpenSearchFailure): TrawlError {
-  return new TrawlError(
-    'INDEX_NOT_FOUND',
-    `OpenSearch at ${server} has no such index (${failure.message}). Publish an index with \`trawl publish\`, or correct the address.`,
-  );
+interface StatusError {
+  readonly type?: string;
+  readonly reason?: string;
+  readonly root_cause?: readonly StatusError[];
+  readonly caused_by?: StatusError;
 }

@@ -1,21 +1,16 @@
+import { filesName } from '../published/find-publication.ts';
 import type { PartStore } from '../published/stored-files.ts';
 import type { IndexFacts, OpenSearchClient } from './opensearch-client.ts';
 
 const PART_FIELD = 'part';
 const BYTES_FIELD = 'bytes';
 
-/** The index of the files of an index. */
-export function filesIndex(index: string): string {
-  return `${index}_trawl`;
-}
-
-/** Whether an index has the fields of `createFiles`. */
-export function hasFileFields({ mappings }: Pick<IndexFacts, 'mappings'>): boolean {
+export function hasFileFields({ mappings }: IndexFacts): boolean {
   return mappings.properties?.[PART_FIELD]?.type === 'long' && mappings.properties[BYTES_FIELD]?.type === 'binary';
 }
 
 export async function createFiles(client: OpenSearchClient, index: string, copies: number): Promise<void> {
-  await client.create(filesIndex(index), {
+  await client.create(filesName(index), {
     settings: { number_of_shards: 1, number_of_replicas: copies - 1 },
     mappings: {
       dynamic: 'strict',
@@ -28,12 +23,13 @@ export async function createFiles(client: OpenSearchClient, index: string, copie
 const PARTS_A_READ = 256;
 
 export function indexFiles(client: OpenSearchClient, index: string): PartStore {
-  const name = filesIndex(index);
+  const name = filesName(index);
   return {
     place: `the index ${name} of OpenSearch at ${client.server}`,
     write: (parts) =>
       client.store(
         name,
+        'index',
         parts.map(({ place, bytes }) => [place, { [PART_FIELD]: place, [BYTES_FIELD]: bytes.toString('base64') }]),
       ),
     read: async (first, end) => {

@@ -1,18 +1,20 @@
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import type { RowCondition } from '../published/candidate-source.ts';
-import { ROW_FIELD } from './stored-rows.ts';
+import { ROW_FIELD } from '../published/published-row.ts';
 
-/** Rows that one character has: six, the lowest first, as the code of the character less 48. */
+/** Rows of one character: six bits, the lowest row first, as the code of the character less 48. */
 const ROWS_A_CHARACTER = 6;
-/** Three bytes of a bitmap are four characters. */
 const ROWS_ALIGNED = 24;
 const FIRST_CODE = 48;
+
+const SEARCHES_A_CALL = 32;
+/** Characters of the conditions of a call, less than OpenSearch's limit of a request (100 MB). */
+const TEXT_A_CALL = 2 ** 25;
 
 /** Whether a row is in the set of `params.set`, whose first row is `params.first`. Painless has no table for base64. */
 const IN_SET = `long i = doc['${ROW_FIELD}'].value - (long) params.first;
 return (((int) params.set.charAt((int) (i / ${ROWS_A_CHARACTER}L)) - ${FIRST_CODE}) >> (int) (i % ${ROWS_A_CHARACTER}L) & 1) == 1;`;
 
-/** OpenSearch's query for the rows of a condition. */
 export function rowQuery(condition: RowCondition): object {
   switch (condition.type) {
     case 'all':
@@ -34,9 +36,11 @@ export function rowQuery(condition: RowCondition): object {
   }
 }
 
-/** Characters that a condition takes. */
-export function textLength(condition: RowCondition): number {
-  return condition.type === 'bitmap' ? Math.ceil((condition.end - condition.first) / ROWS_A_CHARACTER) : 0;
+/** The number of searches of one call with this condition, ≥ 1 and otherwise at most `limit`. */
+export function searchesAtOnce(condition: RowCondition | undefined, limit: number): number {
+  if (condition?.type !== 'bitmap') return Math.max(1, Math.min(SEARCHES_A_CALL, limit));
+  const characters = Math.ceil((condition.end - condition.first) / ROWS_A_CHARACTER);
+  return Math.max(1, Math.min(SEARCHES_A_CALL, limit, Math.floor(TEXT_A_CALL / Math.max(1, characters))));
 }
 
 function rangeQuery(first: number, end: number): object {

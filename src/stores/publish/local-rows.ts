@@ -20,11 +20,8 @@ export class LocalRows {
   readonly #dimension: number;
   readonly #shards: readonly OpenShard[];
   readonly #directory: IndexDirectory;
-  /** The columns of the shard that was read last. */
-  #read: { readonly shard: number; readonly columns: ReadonlyMap<number, ColumnFile> } = {
-    shard: -1,
-    columns: new Map(),
-  };
+  /** The shard that was read last, and its columns by position. Calls at the same time may read several shards. */
+  #last: { readonly shard: OpenShard; readonly columns: Map<number, ColumnFile> } | undefined;
 
   constructor(directory: IndexDirectory) {
     const { source, passages, manifest } = directory;
@@ -44,12 +41,11 @@ export class LocalRows {
     return Math.max(0, ...this.#shards.map(({ passages }) => passages.longestDocument()));
   }
 
-  /** The look-ups that every shard has. */
   lookups(): Lookup[] {
     return LOOKUPS.filter((by) => this.#shards.every(({ passages }) => passages.has(by)));
   }
 
-  /** The columns, by position, of which no row has several values. Reads all columns. */
+  /** The positions of the columns that have at most one value in every row. Reads all columns. */
   async singleColumns(): Promise<number[]> {
     const single: number[] = [];
     for (const [i, { paths, type }] of this.#directory.columns.entries()) {
@@ -63,7 +59,7 @@ export class LocalRows {
   /** The live rows of [first, end), which are in one shard, with the keys of some columns. */
   async range(first: number, end: number, keyColumns: readonly number[] = []): Promise<PublishedRow[]> {
     const shard = this.#shardOf(first);
-    const columns = await this.#columnsOf(this.#shards.indexOf(shard), keyColumns);
+    const columns = await this.#columnsOf(shard, keyColumns);
     const from = first - shard.firstRow;
     const count = Math.min(end, shard.firstRow + shard.rows) - first;
     const values = new Float32Array(count * this.#dimension);
@@ -104,15 +100,15 @@ export class LocalRows {
     }
   }
 
-  async #columnsOf(shard: number, keyColumns: readonly number[]): Promise<ColumnFile[]> {
-    if (this.#read.shard !== shard) this.#read = { shard, columns: new Map() };
-    const known = new Map(this.#read.columns);
+  async #columnsOf(shard: OpenShard, keyColumns: readonly number[]): Promise<ColumnFile[]> {
+    if (this.#last?.shard !== shard) this.#last = { shard, columns: new Map() };
+    const { columns } = this.#last;
     for (const column of keyColumns) {
       const { paths, type } = this.#directory.columns[column]!;
-      if (!known.has(column)) known.set(column, await ColumnFile.read(paths[shard]!, type));
+      const path = paths[this.#shards.indexOf(shard)]!;
+      if (!columns.has(column)) columns.set(column, await ColumnFile.read(path, type));
     }
-    this.#read = { shard, columns: known };
-    return keyColumns.map((column) => known.get(column)!);
+    return keyColumns.map((column) => columns.get(column)!);
   }
 
   #shardOf(row: number): OpenShard {

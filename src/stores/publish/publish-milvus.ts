@@ -1,176 +1,116 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { throwIfCancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
+import type { Metric } from '../../engine/metric.ts';
 import { LOOKUPS } from '../../index/passages/schema.ts';
-import { collectionProblems } from '../milvus/check-collection.ts';
-import { collectionFiles, createFiles, filesCollection, loadFiles } from '../milvus/collection-files.ts';
-import { type MilvusAddress, parseMilvusAddress, shownAddress } from '../milvus/milvus-address.ts';
+import { parseMilvusAddress } from '../milvus/milvus-address.ts';
 import { MILVUS_METRIC } from '../milvus/milvus-candidates.ts';
-import { MilvusClient } from '../milvus/milvus-client.ts';
-import { openCollection } from '../milvus/open-published-index.ts';
+import { type CollectionFacts, type FieldSpec, MilvusClient } from '../milvus/milvus-client.ts';
 import {
-  entityOf,
-  lookupField,
-  MAX_DOCUMENT_BYTES,
-  piecesFor,
-  rowFields,
-  VECTOR_FIELD,
-} from '../milvus/published-rows.ts';
-import { type Publication, type PublicationPlan, planOf, writePublication } from '../published/publication.ts';
-import { checkedNorm } from './checked-norm.ts';
-import { checkFields, checkSameIndex, heldCollection } from './held-collection.ts';
-import type { LocalRows } from './local-rows.ts';
+  collectionPlace,
+  collectionProblems,
+  createFiles,
+  loadFiles,
+  openCollection,
+} from '../milvus/open-published-index.ts';
+import { entityOf, FILLED_PIECE_BYTES, MAX_DOCUMENT_BYTES, rowFields } from '../milvus/published-rows.ts';
+import { LARGEST_NORM } from '../milvus/score-bound.ts';
 import {
-  type BegunPublication,
-  type PublishOptions,
-  type PublishReport,
-  type PublishSource,
-  publishIndex,
-} from './publish-index.ts';
-import { storeFiles } from './store-files.ts';
-import { type RowStore, storeRows } from './store-rows.ts';
+  checkSameIndex,
+  filesName,
+  type HeldPlace,
+  type NamedPlace,
+  occupiedPlace,
+} from '../published/find-publication.ts';
+import type { PublicationPlan } from '../published/publication.ts';
+import { lookupField, upperNorm, VECTOR_FIELD } from '../published/published-row.ts';
+import { type PublishOptions, type PublishReport, publishIndex } from './publish-index.ts';
 
-/** The indexes of Milvus that can be chosen. */
 export const INDEX_TYPES = ['FLAT', 'HNSW'] as const;
 type IndexType = (typeof INDEX_TYPES)[number];
 
 /** The settings of `trawl publish` without options, and of a build into Milvus. */
 export const MILVUS_DEFAULTS = { indexType: 'FLAT', replicas: 1, channels: 1, sample: 64 } as const;
 
-/** HNSW's usual values. */
 const INDEX_PARAMETERS: Readonly<Record<IndexType, Readonly<Record<string, number>>>> = {
   FLAT: {},
   HNSW: { M: 16, efConstruction: 200 },
 };
-
-/** Bytes of a call, less than Kafka's default limit of a message (1 MB). */
-const CALL_BYTES = 700_000;
-const CALL_ROWS = 500;
 
 /** Pause between questions for the state of an index, in milliseconds. */
 const POLL_MS = 500;
 
 export interface PublishMilvusOptions extends PublishOptions {
   readonly indexType: IndexType;
-  /** Copies of the data on query nodes. */
   readonly replicas: number;
   /** Channels that Milvus divides the rows into. */
   readonly channels: number;
 }
 
-/** Loads an index into a collection of Milvus, as `publishIndex` says. */
-export async function publishToMilvus(
-  folder: string,
-  place: string,
-  options: PublishMilvusOptions,
-): Promise<PublishReport> {
-  const address = parseMilvusAddress(place);
+/** Loads an index into a collection of Milvus, as `publishIndex` does. */
+export function publishToMilvus(folder: string, text: string, options: PublishMilvusOptions): Promise<PublishReport> {
+  const address = parseMilvusAddress(text);
   const { collection } = address;
-  return publishIndex(folder, options, async (source) => {
+  const { indexType, replicas, channels, onProgress } = options;
+  return publishIndex<CollectionFacts>(folder, options, async ({ manifest, metric, local }) => {
     const client = await MilvusClient.connect(address);
+    const place = collectionPlace(client, address);
     return {
-      address: shownAddress(address),
-      collection,
-      begin: () => begin(client, address, source, options),
-      store: (plan) => store(client, collection, { ...source, plan }, options),
-      check: async (publication) => {
-        await loadAll(client, collection, options);
-        const [problem] = await collectionProblems(client, { name: collection, publication });
-        if (problem !== undefined) throw problem;
+      place,
+      documentBytes: { most: MAX_DOCUMENT_BYTES, aPiece: FILLED_PIECE_BYTES },
+      prepareFiles: () => loadFiles(client, collection, replicas),
+      planned: async (earlier) => ({
+        indexType,
+        keyColumns: earlier === undefined ? await local.singleColumns() : earlier.keyColumns,
+      }),
+      checkHeld: (held, plan) => {
+        checkSameCollection(held, place, plan);
+        checkFields(held, place, rowFields(manifest.dimension, plan));
       },
-      open: (publication) => openCollection(client, { name: collection, publication }, async () => undefined),
-      complete: async (publication) => {
-        await writePublication(collectionFiles(client, collection), publication);
-        await client.flush(filesCollection(collection));
+      create: async (plan) => {
+        await createFiles(client, collection, replicas);
+        const description = `Trawl index, generation ${manifest.generation}`;
+        await client.create(collection, { description, fields: rowFields(manifest.dimension, plan), shards: channels });
       },
+      drop: (name) => client.drop(name),
+      rowStore: (plan) => ({
+        // Less than Kafka's default limit of a message (1 MB).
+        callBytes: 700_000,
+        callRows: 500,
+        normOf: (row, vector) => checkedNorm(row, vector, metric),
+        write: (rows) =>
+          client.upsert(
+            collection,
+            rows.map((row) => entityOf(row, plan)),
+          ),
+      }),
+      finish: async () => {
+        await client.flush(filesName(collection));
+        // Before the collection is loaded: over rows that are not sealed and indexed, Milvus may search approximately.
+        await client.flush(collection);
+        await client.createIndex(collection, VECTOR_FIELD, {
+          type: indexType,
+          metric: MILVUS_METRIC[metric],
+          params: INDEX_PARAMETERS[indexType],
+        });
+        for (const by of LOOKUPS) await client.createIndex(collection, lookupField(by), { type: 'STL_SORT' });
+        await untilIndexed(client, collection, options);
+        return {};
+      },
+      problems: async (publication) => {
+        onProgress({ step: 'loading', done: 0, total: 1 });
+        await loadFiles(client, collection, replicas);
+        await client.load(collection, replicas);
+        return collectionProblems(client, { name: collection, publication });
+      },
+      open: (publication) => openCollection(client, { name: collection, publication }),
+      flushRecord: () => client.flush(filesName(collection)),
       setAlias: (alias) => client.setAlias(alias, collection),
       close: () => client.close(),
     };
   });
 }
 
-async function begin(
-  client: MilvusClient,
-  address: MilvusAddress,
-  { manifest, local }: PublishSource,
-  options: PublishMilvusOptions,
-): Promise<BegunPublication> {
-  const { collection } = address;
-  const { indexType } = options;
-  const held = await heldCollection(client, address, options.replicas);
-  const { complete, progress } = held;
-  const earlier = complete ?? progress;
-  // The pieces of an earlier run are enough for the same index.
-  const pieces = earlier?.pieces ?? longestIn(local, options);
-  const keyColumns = earlier === undefined ? await local.singleColumns() : earlier.keyColumns;
-  const plan = planOf(manifest, { indexType, pieces, keyColumns });
-  checkSameIndex(held, address, plan);
-  const fields = rowFields(manifest.dimension, plan);
-  checkFields(held, address, fields);
-  // Files alone are left of a collection that was dropped, or of a run killed before it made the collection.
-  if (held.fields === undefined && held.hasFiles) await client.drop(filesCollection(collection));
-  if (held.fields === undefined) {
-    await createFiles(client, collection, options.replicas);
-    const description = `Trawl index, generation ${manifest.generation}`;
-    await client.create(collection, { description, fields, shards: options.channels });
-  }
-  return { plan, complete, resumed: (progress?.nextRow ?? 0) > 0 };
-}
-
-function longestIn(local: LocalRows, { onProgress }: PublishMilvusOptions): number {
-  onProgress({ step: 'reading the passages', done: 0, total: 1 });
-  const bytes = local.longestDocument();
-  if (bytes <= MAX_DOCUMENT_BYTES) return piecesFor(bytes);
-  throw new TrawlError(
-    'NOT_SUPPORTED',
-    `The longest document has ${bytes} bytes; a collection of Milvus can have up to ${MAX_DOCUMENT_BYTES}. Split the corpus with \`trawl prepare\`.`,
-  );
-}
-
-/** Stores rows and files, and makes the indexes. */
-async function store(
-  client: MilvusClient,
-  collection: string,
-  { plan, manifest, metric, directory, local }: PublishSource & { readonly plan: PublicationPlan },
-  options: PublishMilvusOptions,
-): Promise<Publication> {
-  const { signal, onProgress, indexType } = options;
-  const files = collectionFiles(client, collection);
-  const rows: RowStore = {
-    files,
-    callBytes: CALL_BYTES,
-    callRows: CALL_ROWS,
-    normOf: (row, vector) => checkedNorm(row, vector, metric),
-    write: (some) =>
-      client.upsert(
-        collection,
-        some.map((row) => entityOf(row, plan)),
-      ),
-  };
-  const contents = await storeRows(rows, local, {
-    plan,
-    dimension: manifest.dimension,
-    signal,
-    onProgress: (done) => onProgress({ step: 'storing rows', done, total: local.rows }),
-  });
-  const stored = await storeFiles(files, directory, {
-    signal,
-    onProgress: (done, total) => onProgress({ step: 'storing files', done, total }),
-  });
-  await client.flush(filesCollection(collection));
-  // Before the collection is loaded: over rows that are not sealed and indexed, Milvus may search approximately.
-  await client.flush(collection);
-  await client.createIndex(collection, VECTOR_FIELD, {
-    type: indexType,
-    metric: MILVUS_METRIC[metric],
-    params: INDEX_PARAMETERS[indexType],
-  });
-  for (const by of LOOKUPS) await client.createIndex(collection, lookupField(by), { type: 'STL_SORT' });
-  await untilIndexed(client, collection, options);
-  return { ...plan, manifest, ...contents, lookups: local.lookups(), ...stored };
-}
-
-/** Waits until every index has all rows. */
 async function untilIndexed(
   client: MilvusClient,
   collection: string,
@@ -191,12 +131,61 @@ async function untilIndexed(
   }
 }
 
-async function loadAll(
-  client: MilvusClient,
-  collection: string,
-  { replicas, onProgress }: PublishMilvusOptions,
-): Promise<void> {
-  onProgress({ step: 'loading', done: 0, total: 1 });
-  await loadFiles(client, collection, replicas);
-  await client.load(collection, replicas);
+/** The norm, rounded up. @throws TrawlError NOT_SUPPORTED if Milvus could not score the vector in float32. @internal Exported for tests. */
+export function checkedNorm(row: number, vector: Float32Array, metric: Metric): number {
+  const norm = upperNorm(vector);
+  if (norm === 0 && metric === 'cosine') {
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `Row ${row} is a zero vector, whose cosine Milvus does not define. Remove its passage.`,
+    );
+  }
+  if (norm > LARGEST_NORM || (norm < 1 / LARGEST_NORM && norm > 0)) {
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `Row ${row} has a norm of ${norm}; in Milvus, norms from ${1 / LARGEST_NORM} to ${LARGEST_NORM} can be scored in float32. Scale the vectors.`,
+    );
+  }
+  return norm;
+}
+
+/** @throws TrawlError INDEX_EXISTS if the collection has rows of another index, or has another index over the vectors. */
+export function checkSameCollection(
+  held: HeldPlace<CollectionFacts>,
+  place: NamedPlace,
+  { fingerprint, indexType }: Pick<PublicationPlan, 'fingerprint' | 'indexType'>,
+): void {
+  const earlier = checkSameIndex(held, place, fingerprint);
+  if (earlier !== undefined && earlier.indexType !== indexType) {
+    throw occupiedPlace(place, `was published with --index-type ${earlier.indexType}, not ${indexType}`);
+  }
+}
+
+const TYPES: Readonly<Record<FieldSpec['type'], string>> = { int64: 'Int64', text: 'VarChar', vector: 'FloatVector' };
+
+function fieldText(
+  type: string,
+  { name, isKey = false, dimension }: Omit<CollectionFacts['fields'][number] | FieldSpec, 'type'>,
+): string {
+  return `${name} (${type}${dimension === undefined ? '' : ` of ${dimension}`}${isKey ? ', key' : ''})`;
+}
+
+/**
+ * @throws TrawlError INDEX_EXISTS if the collection has other fields than the index needs: a publication of another index, killed before
+ * its first record, leaves such a collection. @internal Exported for tests.
+ */
+export function checkFields(
+  { facts }: HeldPlace<CollectionFacts>,
+  place: NamedPlace,
+  expected: readonly FieldSpec[],
+): void {
+  if (facts === undefined) return;
+  const found = facts.fields.map((field) => fieldText(field.type, field));
+  const wanted = expected.map((field) => fieldText(TYPES[field.type], field));
+  const differences = [
+    ...wanted.filter((field) => !found.includes(field)).map((field) => `no ${field}`),
+    ...found.filter((field) => !wanted.includes(field)).map((field) => `the field ${field}`),
+  ];
+  if (differences.length > 0)
+    throw occupiedPlace(place, `has other fields than this index needs: ${differences.slice(0, 4).join(', ')}`);
 }

@@ -1,7 +1,8 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
+import type { LexicalFields } from '../../engine/lexical/lexical-index.ts';
 import { bestFields } from '../../engine/lexical/lexical-query.ts';
-import { openLexicalFields } from '../../engine/lexical/open-lexical-index.ts';
+import { openLexicalFields } from '../../engine/lexical/open-lexical.ts';
+import type { RowBitmap } from '../../engine/row-bitmap.ts';
 import { openEngine } from '../../engine/vectors/open-engine.ts';
 import type { VectorIndex } from '../../engine/vectors/vector-index.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
@@ -9,33 +10,28 @@ import type { IndexDirectory } from '../../search/opening/index-directory.ts';
 import type { PublishedIndex } from '../published/open-stored.ts';
 import type { PublishedRow } from '../published/published-row.ts';
 import type { LocalRows } from './local-rows.ts';
-import { vectorsBetween } from './vectors-between.ts';
 
-/** Hits that are compared for each question. */
 const K = 10;
 
 export interface VerifiedPublication {
   /** Rows whose vector, document and id were compared bit for bit. */
   readonly rows: number;
-  /** Questions whose first hits were compared. */
   readonly questions: number;
   /** Texts whose first hits by BM25 were compared; 0 if the store does not search words. */
   readonly texts: number;
-  /** Of these, those with the same rows and scores; all of them if the store scores every row. */
+  /** Questions with the same rows and scores; all of them if the store scores every row. */
   readonly same: number;
 }
 
 /**
- * Compares a published index with its folder: sampled rows, and the hits of questions, which lie halfway between the vectors of
- * two sampled rows, as questions lie between passages.
- *
- * @throws TrawlError STORE_DIFFERS with the first difference.
+ * Compares sampled rows of a published index with its folder, and the hits of questions halfway between two sampled vectors, as questions
+ * lie between passages. @throws TrawlError STORE_DIFFERS with the first difference.
  */
 export async function verifyPublication(
   published: PublishedIndex,
   { directory, local, sample }: { directory: IndexDirectory; local: LocalRows; sample: number },
 ): Promise<VerifiedPublication> {
-  const rows = sampledRows(directory, sample);
+  const rows = sampledRows(directory.manifest.rows, directory.liveRows, sample);
   if (rows.length === 0) return { rows: 0, questions: 0, texts: 0, same: 0 };
   const passages = published.openPassages();
   const vectors = published.openVectors();
@@ -50,43 +46,45 @@ export async function verifyPublication(
         throw differs(published, `the passage of row ${row} differs`);
     }
     const questions = vectorsBetween(expected.map(({ vector }) => vector));
-    const [local10, stored10] = await Promise.all([here, vectors].map((index) => hitsOf(index, questions)));
-    const same = local10!.filter((hits, q) => hits === stored10![q]).length;
-    if (stored10!.length !== same && published.scoresEveryRow) {
-      throw differs(
-        published,
-        `${stored10!.length - same} of ${stored10!.length} questions have other hits than in the folder`,
-      );
-    }
-    // A vector that differs in one bit has another score with itself.
-    await compareVectors(published, here, vectors, expected);
+    const [hitsHere, hitsThere] = await Promise.all([here, vectors].map((index) => hitsOf(index, questions)));
+    const asked = expected.length;
+    const same = hitsHere!.filter((hits, q) => hits === hitsThere![q]).length;
+    if (same < asked && published.scoresEveryRow)
+      throw differs(published, `${asked - same} of ${asked} questions have other hits than in the folder`);
+    await compareVectors(published, expected);
     const texts = await compareWords(
       published,
       directory,
       expected.map(({ document }) => document),
     );
-    return { rows: rows.length, questions: stored10!.length, texts, same };
+    return { rows: rows.length, questions: asked, texts, same };
   } finally {
     await Promise.all([passages.close(), vectors.close(), here.close()]);
   }
 }
 
-async function compareVectors(
-  published: PublishedIndex,
-  here: VectorIndex,
-  vectors: VectorIndex,
-  expected: readonly { readonly row: number; readonly vector: Float32Array }[],
-): Promise<void> {
+async function compareVectors(published: PublishedIndex, expected: readonly PublishedRow[]): Promise<void> {
   const stored = await published.vectorsOf(expected.map(({ row }) => row));
   for (const [i, { row, vector }] of expected.entries()) {
-    const own = stored.subarray(i * vectors.dimension, (i + 1) * here.dimension);
-    if (!vector.every((value, j) => Object.is(value, own[j]) || value === own[j]))
+    if (!vector.every((value, j) => value === stored[i * vector.length + j]))
       throw differs(published, `the vector of row ${row} differs`);
   }
 }
 
-/** Words at the beginning of a document that are searched. */
-const WORDS_OF_A_TEXT = 12;
+export function firstWords(document: string): string {
+  return documentFields(document).contents.split(/\s+/, 12).join(' ');
+}
+
+/** The point halfway from each vector to the next, row-major: none is longer than the longest vector. @internal Exported for tests. */
+export function vectorsBetween(vectors: readonly Float32Array[]): Float32Array {
+  const dimension = vectors[0]!.length;
+  const between = new Float32Array(vectors.length * dimension);
+  for (const [i, vector] of vectors.entries()) {
+    const next = vectors[(i + 1) % vectors.length]!;
+    for (let j = 0; j < dimension; j++) between[i * dimension + j] = (vector[j]! + next[j]!) / 2;
+  }
+  return between;
+}
 
 /** Compares the hits by BM25 of the beginnings of documents, score bits included. Returns how many texts it compared. */
 async function compareWords(
@@ -98,9 +96,7 @@ async function compareWords(
   if (there === undefined) return 0;
   const here = await openLexicalFields(lexical);
   try {
-    const texts = documents.map((document) =>
-      documentFields(document).contents.split(/\s+/, WORDS_OF_A_TEXT).join(' '),
-    );
+    const texts = documents.map(firstWords);
     const { k1, b } = manifest.bm25!.made;
     const search = (fields: LexicalFields) =>
       fields.search({
@@ -108,14 +104,14 @@ async function compareWords(
         k: K,
         parameters: { k1, b, k1Factor: false },
       });
-    const [a, z] = await Promise.all([search(here), search(there)]);
+    const [own, stored] = await Promise.all([search(here), search(there)]);
     for (const [q, text] of texts.entries()) {
-      if (z.isExact?.[q] === false) continue;
+      if (stored.isExact?.[q] === false) continue;
       for (let i = q * K; i < (q + 1) * K; i++) {
-        if (a.rows[i] !== z.rows[i] || a.scores[i] !== z.scores[i])
+        if (own.rows[i] !== stored.rows[i] || own.scores[i] !== stored.scores[i])
           throw differs(
             published,
-            `hit ${i - q * K + 1} by BM25 of ${JSON.stringify(text)} is row ${z.rows[i]} with ${z.scores[i]}, in the folder row ${a.rows[i]} with ${a.scores[i]}`,
+            `hit ${i - q * K + 1} by BM25 of ${JSON.stringify(text)} is row ${stored.rows[i]} with ${stored.scores[i]}, in the folder row ${own.rows[i]} with ${own.scores[i]}`,
           );
       }
     }
@@ -134,14 +130,14 @@ async function hitsOf(index: VectorIndex, questions: Float32Array): Promise<stri
 }
 
 /** Evenly spaced live rows, the first and the last among them. */
-function sampledRows({ manifest, liveRows }: IndexDirectory, sample: number): number[] {
-  const rows = new Set<number>();
+export function sampledRows(rows: number, liveRows: RowBitmap | undefined, sample: number): number[] {
+  const sampled = new Set<number>();
   for (let i = 0; i < sample; i++) {
-    const at = Math.floor(((manifest.rows - 1) * i) / Math.max(1, sample - 1));
+    const at = Math.floor(((rows - 1) * i) / Math.max(1, sample - 1));
     const row = liveRows === undefined ? at : (liveRows.next(at) ?? liveRows.next(0));
-    if (row !== undefined && row >= 0) rows.add(row);
+    if (row !== undefined && row >= 0) sampled.add(row);
   }
-  return [...rows];
+  return [...sampled];
 }
 
 function differs({ collection }: PublishedIndex, difference: string): TrawlError {

@@ -3,7 +3,7 @@ import { RunningCalls } from '../../base/running-calls.ts';
 import type { Metric } from '../../engine/metric.ts';
 import { RowBitmap } from '../../engine/row-bitmap.ts';
 import { type Score, scoreFunction } from '../../engine/vectors/score.ts';
-import { checkFilter, checkSearchRequest, withoutOverflows } from '../../engine/vectors/search-checks.ts';
+import { checkSearchRequest, withoutOverflows } from '../../engine/vectors/search-checks.ts';
 import {
   NO_SEARCH_LOAD,
   type SearchRequest,
@@ -11,15 +11,16 @@ import {
   type VectorIndex,
 } from '../../engine/vectors/vector-index.ts';
 import {
+  allowedCondition,
   type CandidateSource,
   MAX_CANDIDATES,
   MAX_NAMED_ROWS,
   type RowCondition,
+  type RowPart,
+  rowsInRange,
   type StoreFilters,
 } from './candidate-source.ts';
 import { answerZero, type QuerySearch, querySearch, type ScoredVectors } from './query-search.ts';
-import { allowedCondition, rowsOf } from './row-condition.ts';
-import { filterOf, halves, type RowPart, rangeOf } from './row-parts.ts';
 import { foreignFilter, foreignRow, incomplete, tooManySearches } from './store-errors.ts';
 
 /** Candidates beyond k of the first search. More are seldom needed: few neighbouring scores differ by less than the error bound. */
@@ -30,26 +31,24 @@ const WIDENING = 8;
 const VALUES_A_CALL = 2 ** 21;
 /** Hits of all queries of one search, which bounds its reply. */
 const HITS_A_SEARCH = 2 ** 18;
-/**
- * The most searches for one query. More would be needed only if millions of rows were as near as the k-th, or were nearer but did not
- * pass the filter.
- */
+/** The most searches for one query: more are needed only if millions of rows are as near as the k-th, or nearer and filtered out. */
 const MAX_SEARCHES = 1_000;
 
 interface CandidateIndexFacts extends ScoredVectors {
   readonly rows: number;
-  /** The rows that are in the collection; undefined for all. */
   readonly liveRows: RowBitmap | undefined;
   /** Whether the first pass scores every row (in Milvus, a FLAT index). If not, nothing is proved, and replies say so. */
   readonly scoresEveryRow: boolean;
-  /** Filters that the store can evaluate, and counts the rows of; absent: none. */
+  /** Filters that the store can evaluate, and whose rows it counts; absent: none. */
   readonly pushed?: StoreFilters;
 }
 
-/** A part and the value of its last candidate. */
-interface SearchedPart {
+/** The rows of a part that the store is asked to search. */
+interface AskedRows {
   readonly part: RowPart;
-  readonly last: number;
+  readonly condition: RowCondition;
+  /** The number of rows that meet the condition: the allowed rows, or all live ones if a condition cannot name the allowed ones. */
+  readonly among: number;
 }
 
 /**
@@ -76,7 +75,6 @@ export class CandidateIndex implements VectorIndex {
   readonly #end: () => Promise<void>;
   readonly #calls = new RunningCalls('The index is closed.');
 
-  /** @param end closes what the source needs. */
   constructor(source: CandidateSource, facts: CandidateIndexFacts, end: () => Promise<void> = async () => undefined) {
     this.dimension = facts.dimension;
     this.rows = facts.rows;
@@ -98,8 +96,7 @@ export class CandidateIndex implements VectorIndex {
   }
 
   async #search(request: SearchRequest): Promise<SearchResult> {
-    checkSearchRequest(request, this.dimension);
-    checkFilter(request, this.rows);
+    checkSearchRequest(request, this);
     const { count, k, signal } = request;
     throwIfCancelled(signal);
     const allowed = this.#allowed(request.filter);
@@ -109,12 +106,12 @@ export class CandidateIndex implements VectorIndex {
     const isScoredHere = whole.allowed <= k;
     // Counted once for each filter: a row that the store wrongly lets pass is noticed in the hits, one that it wrongly leaves out is not.
     if (!isScoredHere && pushed !== undefined && !this.#agreed.has(request.filter!)) {
-      const found = await this.#source.count!(filterOf(whole, pushed), signal);
+      const found = await this.#source.count!({ type: 'filter', expression: pushed, first: 0, end: this.rows }, signal);
       if (found !== whole.allowed) throw foreignFilter(this.#facts.scores.store, found, whole.allowed);
       this.#agreed.add(request.filter!);
     }
     if (whole.allowed > 0) {
-      const others = searches.filter((search) => !answerZero(search, this.metric, whole.allowed));
+      const others = searches.filter((search) => !answerZero(search, this.metric));
       if (isScoredHere) await this.#scoreAll(others, allowed, signal);
       else await this.#searchWhole(others, whole, signal);
     }
@@ -127,17 +124,9 @@ export class CandidateIndex implements VectorIndex {
       rows.set(best.rows, q * k);
       scores.set(best.scores, q * k);
     }
-    return withoutOverflows({
-      counts,
-      rows,
-      scores,
-      exact: this.#facts.scoresEveryRow || isScoredHere,
-      certificate: {
-        rescored: Float64Array.from(searches, ({ proof }) => proof.rescored),
-        fullScans: 0,
-      },
-      waitedMs: 0,
-    });
+    const exact = this.#facts.scoresEveryRow || isScoredHere;
+    const rescored = Float64Array.from(searches, ({ proof }) => proof.rescored);
+    return withoutOverflows({ counts, rows, scores, exact, certificate: { rescored, fullScans: 0 }, waitedMs: 0 });
   }
 
   /** Vectors of one call, sent or fetched. */
@@ -153,7 +142,7 @@ export class CandidateIndex implements VectorIndex {
   ): Promise<void> {
     if (searches.length === 0) return;
     const { dimension } = this;
-    const rows = rowsOf({ first: 0, end: this.rows }, allowed);
+    const rows = rowsInRange(0, this.rows, allowed);
     for (let at = 0; at < rows.length; at += this.#vectorsAtOnce) {
       throwIfCancelled(signal);
       const some = rows.slice(at, at + this.#vectorsAtOnce);
@@ -183,74 +172,69 @@ export class CandidateIndex implements VectorIndex {
   /** Searches all rows for all queries at once, then widens each query that this does not prove. */
   async #searchWhole(searches: readonly QuerySearch[], whole: RowPart, signal: AbortSignal | undefined): Promise<void> {
     if (searches.length === 0) return;
-    const { proof } = searches[0]!;
-    const named = this.#named(whole, searches[0]!);
-    const limit = this.#firstLimit(whole, proof.k, named);
+    const asked = this.#askedRows(whole, searches[0]!);
+    // If the store searches all live rows, only a share of the candidates is allowed. Half as many more, because the share varies.
+    const factor = asked.among === whole.allowed ? 1 : (1.5 * asked.among) / whole.allowed;
+    const limit = Math.min(asked.among, MAX_CANDIDATES, Math.ceil((searches[0]!.proof.k + MARGIN) * factor));
     const perSearch = Math.max(1, Math.min(Math.floor(HITS_A_SEARCH / limit), this.#vectorsAtOnce));
     for (let first = 0; first < searches.length; first += perSearch) {
       const some = searches.slice(first, first + perSearch);
-      const last = await this.#ask(some, whole, { limit, named, signal });
-      await this.#rescore(some, signal);
+      const last = await this.#ask(some, asked, limit, signal);
       for (const [i, search] of some.entries()) {
-        if (!this.#isDone(search, whole, last[i]!)) await this.#widen(search, { whole, limit, signal });
+        if (!this.#isDone(search, whole, last[i]!)) await this.#widen(search, asked, limit, signal);
       }
     }
   }
 
-  /** Searches all rows with more and more candidates, then parts of them. */
-  async #widen(
-    search: QuerySearch,
-    { whole, limit: asked, signal }: { whole: RowPart; limit: number; signal: AbortSignal | undefined },
-  ): Promise<void> {
-    const named = this.#named(whole, search);
-    const most = Math.min(MAX_CANDIDATES, named?.among ?? whole.live);
+  /** Searches all rows with more and more candidates than the `limit` of the first search, then parts of them. */
+  async #widen(search: QuerySearch, asked: AskedRows, limit: number, signal: AbortSignal | undefined): Promise<void> {
+    const most = Math.min(MAX_CANDIDATES, asked.among);
     let last = Number.POSITIVE_INFINITY;
-    for (let limit = asked; limit < most; ) {
-      limit = Math.min(most, limit * WIDENING);
-      last = (await this.#ask([search], whole, { limit, named, signal }))[0]!;
-      await this.#rescore([search], signal);
-      if (this.#isDone(search, whole, last)) return;
+    for (let wider = limit; wider < most; ) {
+      wider = Math.min(most, wider * WIDENING);
+      last = (await this.#ask([search], asked, wider, signal))[0]!;
+      if (this.#isDone(search, asked.part, last)) return;
     }
-    await this.#searchParts(search, { part: whole, last }, signal);
-  }
-
-  /**
-   * Halves the part whose further rows may be the best, until no part has rows that matter. Every half is searched with all candidates
-   * that the store returns, so that a filter that passes few of them needs few halves.
-   */
-  async #searchParts(search: QuerySearch, whole: SearchedPart, signal: AbortSignal | undefined): Promise<void> {
-    const open = [whole];
+    // Halves the part whose further rows may be the best, until no part has rows that matter. Every half is searched with all candidates
+    // that the store returns, so that a filter that passes few of them needs few halves.
+    const open = [{ part: asked.part, last }];
     for (;;) {
       open.sort((a, b) => a.last - b.last);
       const next = open.pop();
-      // What was found in other parts since may exclude the rest of this one, and so of all others.
+      // Rows that other parts returned since may exclude the rest of this part, and so of all others.
       if (next === undefined || this.#isDone(search, next.part, next.last)) return;
-      for (const part of halves(next.part, { live: this.#live, allowed: search.allowed })) {
+      const { first, end } = next.part;
+      const middle = Math.floor((first + end) / 2);
+      for (const part of [this.#part(first, middle, search.allowed), this.#part(middle, end, search.allowed)]) {
         if (part.allowed === 0) continue;
-        const named = this.#named(part, search);
-        const limit = Math.min(MAX_CANDIDATES, named?.among ?? part.live);
-        const [last] = await this.#ask([search], part, { limit, named, signal });
-        await this.#rescore([search], signal);
-        if (!this.#isDone(search, part, last!)) open.push({ part, last: last! });
+        const half = this.#askedRows(part, search);
+        const [least] = await this.#ask([search], half, Math.min(MAX_CANDIDATES, half.among), signal);
+        if (!this.#isDone(search, part, least!)) open.push({ part, last: least! });
       }
     }
   }
 
-  /** Whether the k best of a part are among its candidates, whose last has the value `last`; −∞ if there are no others. */
+  #part(first: number, end: number, allowed: RowBitmap): RowPart {
+    return { first, end, live: this.#live.countIn(first, end), allowed: allowed.countIn(first, end) };
+  }
+
+  /** Whether the k best of a part are among its candidates. `last` is the value of the last one; −∞ if the part has no other rows. */
   #isDone({ proof }: QuerySearch, part: RowPart, last: number): boolean {
     if (last === Number.NEGATIVE_INFINITY || proof.excludes(last)) return true;
     return !this.#facts.scoresEveryRow && proof.found >= Math.min(proof.k, part.allowed);
   }
 
   /**
-   * Asks the store and adds the candidates. Returns the value of each query's last one; −∞ if all rows of the part were returned.
+   * Asks the store, and scores the candidates that may be in the results. Returns the value of each query's last candidate; −∞ if all
+   * rows of the part were returned.
    *
    * @throws TrawlError STORE_DIFFERS for a candidate that is not a row of the part: the collection is not what was published.
    */
   async #ask(
     searches: readonly QuerySearch[],
-    part: RowPart,
-    { limit, named, signal }: { limit: number; named: Named | undefined; signal: AbortSignal | undefined },
+    { part, condition, among }: AskedRows,
+    limit: number,
+    signal: AbortSignal | undefined,
   ): Promise<number[]> {
     const { dimension } = this;
     const queries = new Float32Array(searches.length * dimension);
@@ -258,20 +242,21 @@ export class CandidateIndex implements VectorIndex {
       queries.set(search.sent, i * dimension);
       if (++search.searches > MAX_SEARCHES) throw tooManySearches(this.#facts.scores.store, MAX_SEARCHES);
     }
-    const among = named?.among ?? part.live;
     const found = await this.#source.search(queries, {
       count: searches.length,
       // One more than there are, to notice a row too many.
       limit: Math.min(MAX_CANDIDATES, limit === among ? among + 1 : limit),
       among,
-      condition: named?.condition ?? rangeOf(part, this.rows),
+      condition,
       signal,
     });
     const { store } = this.#facts.scores;
-    return searches.map(({ proof, allowed, valueScale }, i) => {
+    const last = searches.map(({ proof, allowed, valueScale }, i) => {
       const candidates = found[i]!;
+      const expectedRows = among === part.allowed ? allowed : this.#live;
       for (const row of candidates.rows) {
-        if (!this.#belongs(row, part) || (named !== undefined && !allowed.has(row))) throw foreignRow(store, row);
+        const isInPart = Number.isInteger(row) && row >= part.first && row < part.end;
+        if (!isInPart || !expectedRows.has(row)) throw foreignRow(store, row);
       }
       const expected = Math.min(limit, among);
       const got = new Set(candidates.rows).size;
@@ -281,15 +266,14 @@ export class CandidateIndex implements VectorIndex {
       const values = valueScale === 1 ? candidates.values : candidates.values.map((value) => value * valueScale);
       proof.add({ rows: candidates.rows, values }, (row) => allowed.has(row));
       // An approximate index may return fewer, however many are asked for.
-      return got >= among || got < expected ? Number.NEGATIVE_INFINITY : least(values);
+      return got >= among || got < expected
+        ? Number.NEGATIVE_INFINITY
+        : values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
     });
+    await this.#rescore(searches, signal);
+    return last;
   }
 
-  #belongs(row: number, { first, end }: RowPart): boolean {
-    return Number.isInteger(row) && row >= first && row < end && this.#live.has(row);
-  }
-
-  /** Fetches and scores the candidates that may be in the results, for all queries together. */
   async #rescore(searches: readonly QuerySearch[], signal: AbortSignal | undefined): Promise<void> {
     const { dimension } = this;
     for (;;) {
@@ -307,38 +291,17 @@ export class CandidateIndex implements VectorIndex {
     }
   }
 
-  /**
-   * The allowed rows of a part: by the expression of the filter, by name where few of them are allowed or few are not, or as a set;
-   * undefined where the store searches them all.
-   */
-  #named(part: RowPart, { allowed, pushed }: QuerySearch): Named | undefined {
-    if (part.allowed === part.live) return undefined;
-    if (pushed !== undefined) return { condition: filterOf(part, pushed), among: part.allowed };
-    const isWhole = part.first === 0 && part.end === this.rows;
-    const { first, end, live: liveCount, allowed: allowedCount } = part;
-    const condition = allowedCondition(
-      { first, end, isWhole, allowed, liveCount, allowedCount, live: this.#live },
-      this.#source.takesBitmaps,
-    );
-    return condition && { condition, among: part.allowed };
+  /** The allowed rows of a part, by the expression of the filter, by name or as a set; all its live rows if that is not possible. */
+  #askedRows(part: RowPart, { allowed, pushed }: QuerySearch): AskedRows {
+    const { first, end } = part;
+    if (part.allowed < part.live) {
+      const condition: RowCondition | undefined =
+        pushed === undefined
+          ? allowedCondition(part, { allowed, live: this.#live }, this.#source.takesBitmaps)
+          : { type: 'filter', expression: pushed, first, end };
+      if (condition !== undefined) return { part, condition, among: part.allowed };
+    }
+    const isWhole = first === 0 && end === this.rows;
+    return { part, condition: isWhole ? { type: 'all' } : { type: 'range', first, end }, among: part.live };
   }
-
-  #firstLimit(part: RowPart, k: number, named: Named | undefined): number {
-    const among = named?.among ?? part.live;
-    // Of all candidates only a share is allowed; half as many more, because it varies.
-    const factor = named !== undefined || part.allowed === part.live ? 1 : (1.5 * part.live) / part.allowed;
-    return Math.min(among, MAX_CANDIDATES, Math.ceil((k + MARGIN) * factor));
-  }
-}
-
-interface Named {
-  readonly condition: RowCondition;
-  /** Rows that fulfil the condition. */
-  readonly among: number;
-}
-
-function least(values: Float64Array): number {
-  let found = Number.POSITIVE_INFINITY;
-  for (const value of values) found = Math.min(found, value);
-  return found;
 }

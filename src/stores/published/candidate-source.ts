@@ -2,7 +2,7 @@ import type { RowFilters } from '../../engine/columns/row-filters.ts';
 import type { Metric } from '../../engine/metric.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
 
-/** A set of rows as a store can be asked for it. All are of live rows. */
+/** A set of live rows, as stores are asked for it. */
 export type RowCondition =
   | { readonly type: 'all' }
   | { readonly type: 'in'; readonly rows: readonly number[] }
@@ -19,40 +19,35 @@ export interface Candidates {
   readonly rows: Float64Array;
   /** Approximate scores, larger is nearer; of squared distances the negative. */
   readonly values: Float64Array;
-  /** Rows that fulfil the condition, where the store counts them. */
+  /** The number of rows that meet the condition, if the store counts them. */
   readonly total?: number;
 }
 
 /** The first pass of a search: a store that ranks rows by scores of its own, and returns their vectors. */
 export interface CandidateSource {
-  /** Whether conditions may be bitmaps. */
   readonly takesBitmaps: boolean;
-  /**
-   * The `limit` nearest rows of each query among the rows that meet the condition, or all of them if there are
-   * fewer. `limit` is at most `MAX_CANDIDATES`.
-   */
+  /** The `limit` (at most `MAX_CANDIDATES`) nearest of the rows that meet the condition, for each query; all of them if they are fewer. */
   search(
     queries: Float32Array,
     options: {
       readonly count: number;
       readonly limit: number;
-      /** Rows that fulfil the condition. */
       readonly among: number;
       readonly condition: RowCondition;
       readonly signal?: AbortSignal;
     },
   ): Promise<readonly Candidates[]>;
-  /** How many rows fulfil a condition, in a store that evaluates filters. */
+  /** The number of rows that meet a condition; of a store that evaluates filters. */
   count?(condition: RowCondition, signal?: AbortSignal): Promise<number>;
   /** The vectors of distinct rows, row-major in their order. */
   vectors(rows: readonly number[], signal?: AbortSignal): Promise<Float32Array>;
 }
 
-/** The filters that a store can evaluate. Their rows are found here; the store gets its expressions of them. */
+/** The filters that a store can evaluate. Their rows are found here, and the store gets an expression of each filter. */
 export interface StoreFilters {
-  /** The same filters; remembers the store's expression of each set of rows that they give. */
+  /** The same filters; remembers the store's expression for each set of rows that they return. */
   watching(filters: RowFilters): RowFilters;
-  /** The expression of the live rows among these; undefined for rows that no filter alone gave. */
+  /** The expression for the live rows among these; undefined unless one filter returned them. */
   expressionOf(rows: RowBitmap): string | undefined;
 }
 
@@ -77,7 +72,33 @@ export interface StoreScores {
 
 /** The limit of hits per query: the limit of Milvus, and of an index in OpenSearch. */
 export const MAX_CANDIDATES = 16_384;
-/** The most rows that a condition names. */
 export const MAX_NAMED_ROWS = 4_096;
 /** The most rows that a bitmap spans: 32 MiB. */
-export const MAX_BITMAP_ROWS = 2 ** 28;
+const MAX_BITMAP_ROWS = 2 ** 28;
+
+/** Rows among which a query is searched: [first, end), with their numbers of live and of allowed rows. */
+export interface RowPart {
+  readonly first: number;
+  readonly end: number;
+  readonly live: number;
+  readonly allowed: number;
+}
+
+/** The condition of the allowed rows: their names or the names of the others, if they are few, or a set. Undefined if none is possible. */
+export function allowedCondition(
+  { first, end, live, allowed }: RowPart,
+  sets: { readonly live: RowBitmap; readonly allowed: RowBitmap },
+  takesBitmaps: boolean,
+): RowCondition | undefined {
+  if (allowed <= MAX_NAMED_ROWS) return { type: 'in', rows: rowsInRange(first, end, sets.allowed) };
+  if (takesBitmaps && end - first <= MAX_BITMAP_ROWS) return { type: 'bitmap', first, end, set: sets.allowed };
+  const isWhole = first === 0 && end === sets.live.rows;
+  if (!isWhole || live - allowed > MAX_NAMED_ROWS) return undefined;
+  return { type: 'not-in', rows: rowsInRange(first, end, sets.live).filter((row) => !sets.allowed.has(row)) };
+}
+
+export function rowsInRange(first: number, end: number, set: RowBitmap): number[] {
+  const rows: number[] = [];
+  for (let row = set.next(first); row !== undefined && row < end; row = set.next(row + 1)) rows.push(row);
+  return rows;
+}

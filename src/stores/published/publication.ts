@@ -1,29 +1,48 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { TrawlError } from '../../base/errors.ts';
+import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import { IndexManifest } from '../../index/manifest/index-manifest.ts';
 import { Bm25Record, ColumnRecord, Count, Sha256 } from '../../index/manifest/schemas.ts';
 import { LOOKUPS } from '../../index/passages/schema.ts';
-import { type PartStore, PROGRESS_PART, PUBLICATION_PART, readRecord, writeRecord } from './stored-files.ts';
-import { WordCounts, WordProbe } from './word-probe.ts';
+import {
+  type PartStore,
+  PROGRESS_PART,
+  PUBLICATION_PART,
+  readRecord,
+  StoredFile,
+  writeRecord,
+} from './stored-files.ts';
 
 /** Version of the record and of the fields of the rows. */
 const VERSION = 1;
 
-const StoredFile = Type.Object({ firstPart: Count, parts: Count, bytes: Count, sha256: Sha256 });
+/** A word of a field with its best row, by which a store's way of scoring is recognised. */
+const WordProbe = Type.Object({
+  field: Type.Enum([...LEXICAL_FIELDS]),
+  term: Type.String(),
+  row: Count,
+  /** Lucene's score, and Elasticsearch's with the factor k1 + 1. */
+  score: Type.Number(),
+  factoredScore: Type.Number(),
+});
+export type WordProbe = Type.Static<typeof WordProbe>;
+
+/** The counts of a field over the live rows. */
+const WordCounts = Type.Object({ field: Type.Enum([...LEXICAL_FIELDS]), documents: Count, tokens: Count });
 
 /** What a publication is made of: the same for the first and each resumed run. */
 const PublicationPlan = Type.Object({
   format: Type.Literal('trawl-publication'),
   version: Type.Literal(VERSION),
-  /** Of the published index; another index has another. */
+  /** `fingerprintOf` the published index. */
   fingerprint: Sha256,
   /** The store's name of the index over the vectors. */
   indexType: Type.String({ minLength: 1 }),
   /** How many pieces of 65,535 bytes the longest document has. In Milvus, they are fields. */
   pieces: Type.Integer({ minimum: 1 }),
-  /** Positions of the columns that are fields, over which Milvus evaluates filters; absent in publications of earlier versions: none. */
+  /** Positions of the columns that are fields, over which Milvus evaluates filters; absent: none. */
   keyColumns: Type.Optional(Type.Array(Count)),
   /** Settings of the words that the rows were stored with, for BM25; absent: none. */
   words: Type.Optional(Bm25Record),
@@ -68,26 +87,13 @@ const Publication = Type.Intersect([
 ]);
 export type Publication = Type.Static<typeof Publication>;
 
-/** Changes with everything that a published index has of its folder. */
-export function fingerprintOf({
-  generation,
-  rows,
-  dimension,
-  metric,
-  tombstones,
-  columns,
-  shards,
-}: IndexManifest): string {
-  const facts = {
-    generation,
-    rows,
-    dimension,
-    metric,
-    deleted: tombstones?.sha256 ?? null,
-    columns: columns ?? [],
-    shards: shards.map((shard) => shard.generation),
-  };
-  return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
+/** A hash of everything that a published index takes from its folder. */
+export function fingerprintOf(manifest: IndexManifest): string {
+  const { generation, rows, dimension, metric, tombstones, columns = [], shards } = manifest;
+  const deleted = tombstones?.sha256 ?? null;
+  const generations = shards.map((shard) => shard.generation);
+  const facts = { generation, rows, dimension, metric, deleted, columns, shards: generations };
+  return hash('sha256', JSON.stringify(facts));
 }
 
 export function planOf(
@@ -98,14 +104,12 @@ export function planOf(
 }
 
 /** Undefined if the publication is unfinished. @throws TrawlError INDEX_VERSION_UNSUPPORTED or INDEX_MANIFEST_INVALID. */
-export async function readPublication(store: PartStore): Promise<Publication | undefined> {
-  const record = await readRecord(store, PUBLICATION_PART);
-  return record === undefined ? undefined : checked(store, Publication, record);
+export function readPublication(store: PartStore): Promise<Publication | undefined> {
+  return readChecked(store, PUBLICATION_PART, Publication);
 }
 
-export async function readProgress(store: PartStore): Promise<Progress | undefined> {
-  const record = await readRecord(store, PROGRESS_PART);
-  return record === undefined ? undefined : checked(store, Progress, record);
+export function readProgress(store: PartStore): Promise<Progress | undefined> {
+  return readChecked(store, PROGRESS_PART, Progress);
 }
 
 export function writePublication(store: PartStore, publication: Publication): Promise<void> {
@@ -116,20 +120,28 @@ export function writeProgress(store: PartStore, progress: Progress): Promise<voi
   return writeRecord(store, PROGRESS_PART, progress);
 }
 
-function checked<Schema extends Type.TSchema>(store: PartStore, schema: Schema, record: unknown): Type.Static<Schema> {
-  const place = `The record in ${store.place}`;
+async function readChecked<Schema extends Type.TSchema>(
+  store: PartStore,
+  part: number,
+  schema: Schema,
+): Promise<Type.Static<Schema> | undefined> {
+  const record = await readRecord(store, part);
+  if (record === undefined) return undefined;
   const { version } = record as { version?: unknown };
   if (typeof version === 'number' && version > VERSION) {
     throw new TrawlError(
       'INDEX_VERSION_UNSUPPORTED',
-      `${place} has version ${version}; this program reads version ${VERSION}. Use the program that published the index.`,
+      `The record in ${store.place} has version ${version}; this program reads version ${VERSION}. Use the program that published the index.`,
     );
   }
   if (Check(schema, record)) return record as Type.Static<Schema>;
-  throw new TrawlError('INDEX_MANIFEST_INVALID', `${place} is damaged. Publish the index again, under another name.`);
+  throw new TrawlError(
+    'INDEX_MANIFEST_INVALID',
+    `The record in ${store.place} is damaged. Publish the index again, under another name.`,
+  );
 }
 
-/** Rows of the index that are in the store. */
+/** The number of rows in the store: those that are not deleted. */
 export function storedRows({ manifest }: Publication): number {
   return manifest.rows - (manifest.tombstones?.rows ?? 0);
 }

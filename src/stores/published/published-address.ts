@@ -1,8 +1,5 @@
 import { isMilvusAddress, parseMilvusAddress } from '../milvus/milvus-address.ts';
-import { openPublishedIndex as openMilvusIndex } from '../milvus/open-published-index.ts';
-import { openOpenSearchIndex } from '../opensearch/open-published-index.ts';
 import { isOpenSearchAddress, parseOpenSearchAddress } from '../opensearch/opensearch-address.ts';
-import type { PublishedIndex } from './open-stored.ts';
 
 /** Whether a text names an index in Milvus or OpenSearch, not a folder. */
 export function isPublishedAddress(text: string): boolean {
@@ -19,7 +16,7 @@ export function parsePublishedAddress(text: string): {
     : { store: 'OpenSearch', name: parseOpenSearchAddress(text).index };
 }
 
-/** Opens a published index. @throws TrawlError CONFIG_INVALID, STORE_…, or INDEX_…; nothing stays open then. */
-export function openPublishedIndex(text: string): Promise<PublishedIndex> {
-  return isMilvusAddress(text) ? openMilvusIndex(text) : openOpenSearchIndex(text);
+/** A text, such as a path or an option, without the users and passwords of addresses in it, even if they are not percent-encoded. */
+export function shownPlace(text: string): string {
+  return text.replaceAll(/((?:milvus|opensearch)(?:\+\w+)?:\/\/)\S*@/gi, '$1');
 }

@@ -1,11 +1,11 @@
 import { TrawlError } from '../../base/errors.ts';
-import type { LexicalFields } from '../../engine/lexical/lexical-fields.ts';
-import type { IndexManifest } from '../../index/manifest/index-manifest.ts';
-import { checkFieldRanking } from '../../search/lexical/search-words.ts';
-import { type IndexParts, type IndexPartsOptions, modesOf } from '../../search/opening/index-parts.ts';
+import type { LexicalFields } from '../../engine/lexical/lexical-index.ts';
+import { checkFieldRanking } from '../../search/lexical/lexical-search.ts';
+import { type IndexParts, type IndexPartsOptions, modesOf } from '../../search/opening/open-retriever.ts';
+import { openPublishedIndex } from '../milvus/open-published-index.ts';
+import { openOpenSearchIndex } from '../opensearch/open-published-index.ts';
 import type { PublishedIndex } from './open-stored.ts';
-import { openPublishedIndex, parsePublishedAddress } from './published-address.ts';
-import { shownPlace } from './shown-place.ts';
+import { parsePublishedAddress, shownPlace } from './published-address.ts';
 
 /**
  * The parts of an index in Milvus or OpenSearch.
@@ -22,14 +22,14 @@ export async function publishedParts(address: string, options: IndexPartsOptions
     );
   }
   if (store === 'Milvus' && options.modes?.some((mode) => mode !== 'dense') === true) throw withoutWordsIn(address);
-  const published = await openPublishedIndex(address);
+  const published = await (store === 'Milvus' ? openPublishedIndex(address) : openOpenSearchIndex(address));
   try {
     const { manifest, columns, liveRows } = published;
     const lexical = publishedWords(published, address, options);
     return {
       name,
       description: undefined,
-      manifest: lexical === undefined ? withoutWords(manifest) : manifest,
+      manifest: lexical === undefined ? { ...manifest, bm25: undefined } : manifest,
       modes: modesOf({ vectors: true, words: lexical !== undefined }, options.modes),
       lexical,
       wordsIn: lexical && store,
@@ -47,7 +47,7 @@ export async function publishedParts(address: string, options: IndexPartsOptions
   }
 }
 
-/** Its words, if they are wanted; undefined if it has none and no mode needs them. */
+/** The words of an index, if a mode needs them; undefined if the index has none and no mode was named. */
 function publishedWords(
   published: PublishedIndex,
   address: string,
@@ -61,7 +61,6 @@ function publishedWords(
   return lexical;
 }
 
-/** The error for BM25 in an index that was published without its words. */
 function withoutWordsIn(address: string): TrawlError {
   const { store } = parsePublishedAddress(address);
   const shown = shownPlace(address);
@@ -72,8 +71,4 @@ function withoutWordsIn(address: string): TrawlError {
       : 'the index was published without its words, so it cannot be searched by BM25. Publish it with them, under another name: ' +
         `trawl optimize INDEX --bm25, then trawl publish INDEX ${shown}-words.`;
   return new TrawlError('NOT_SUPPORTED', `${shown}: ${advice}`);
-}
-
-function withoutWords({ bm25: _, ...manifest }: IndexManifest): IndexManifest {
-  return manifest;
 }

@@ -1,7 +1,8 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
+import Type from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
+import { Count, Sha256 } from '../../index/manifest/schemas.ts';
 
-/** A numbered part of a file. */
 export interface StoredPart {
   readonly place: number;
   readonly bytes: Buffer;
@@ -16,7 +17,7 @@ export interface PartStore {
   readonly place: string;
   /** Replaces parts with the same numbers. */
   write(parts: readonly StoredPart[]): Promise<void>;
-  /** The parts of [first, end) that there are, in no order, with everything that was written before. */
+  /** The parts of [first, end) that exist, in no order, including everything that was written before. */
   read(first: number, end: number): Promise<readonly StoredPart[]>;
 }
 
@@ -29,12 +30,8 @@ export const PUBLICATION_PART = 0;
 export const PROGRESS_PART = 100_000;
 export const FIRST_FILE_PART = 200_000;
 
-export interface StoredFile {
-  readonly firstPart: number;
-  readonly parts: number;
-  readonly bytes: number;
-  readonly sha256: string;
-}
+export const StoredFile = Type.Object({ firstPart: Count, parts: Count, bytes: Count, sha256: Sha256 });
+export type StoredFile = Type.Static<typeof StoredFile>;
 
 export async function writeFile(store: PartStore, firstPart: number, content: Uint8Array): Promise<StoredFile> {
   const parts = Math.ceil(content.length / BYTES_A_PART);
@@ -46,20 +43,17 @@ export async function writeFile(store: PartStore, firstPart: number, content: Ui
     });
     await store.write(written);
   }
-  return { firstPart, parts, bytes: content.length, sha256: sha256Of(content) };
+  return { firstPart, parts, bytes: content.length, sha256: hash('sha256', content) };
 }
 
 /** @throws TrawlError STORE_DIFFERS if parts are missing or the checksum differs. */
 export async function readFile(store: PartStore, file: StoredFile): Promise<Uint8Array> {
-  // Earlier versions stored larger parts, so only their order says where they belong.
   const pieces: Buffer[] = [];
-  for (let part = 0; part < file.parts; part += PARTS_A_CALL) {
-    const end = Math.min(file.parts, part + PARTS_A_CALL);
-    const parts = [...(await store.read(file.firstPart + part, file.firstPart + end))];
-    pieces.push(...parts.sort((a, b) => a.place - b.place).map(({ bytes }) => bytes));
-  }
+  const last = file.firstPart + file.parts;
+  for (let first = file.firstPart; first < last; first += PARTS_A_CALL)
+    pieces.push(await readParts(store, first, Math.min(last, first + PARTS_A_CALL)));
   const content = Buffer.concat(pieces);
-  const found = sha256Of(content);
+  const found = hash('sha256', content);
   if (found === file.sha256) return content;
   throw new TrawlError(
     'STORE_DIFFERS',
@@ -70,22 +64,22 @@ export async function readFile(store: PartStore, file: StoredFile): Promise<Uint
 /** Writes JSON at a fixed place, with its checksum before it: it is read whole or not at all. */
 export async function writeRecord(store: PartStore, firstPart: number, record: unknown): Promise<void> {
   const json = Buffer.from(JSON.stringify(record));
-  const head = Buffer.from(`${JSON.stringify({ bytes: json.length, sha256: sha256Of(json) })}\n`);
+  const head = Buffer.from(`${JSON.stringify({ bytes: json.length, sha256: hash('sha256', json) })}\n`);
   await writeFile(store, firstPart, Buffer.concat([head, json]));
 }
 
 /** The record at a fixed place; undefined if there is none, or an incomplete one. */
 export async function readRecord(store: PartStore, firstPart: number): Promise<unknown> {
-  const parts = await store.read(firstPart, firstPart + PROGRESS_PART);
-  const content = Buffer.concat([...parts].sort((a, b) => a.place - b.place).map(({ bytes }) => bytes));
+  const content = await readParts(store, firstPart, firstPart + PROGRESS_PART);
   const end = content.indexOf('\n');
   if (end < 0) return undefined;
   const { bytes, sha256 } = JSON.parse(content.toString('utf8', 0, end)) as { bytes: number; sha256: string };
   // Parts of a longer, earlier record may follow.
   const json = content.subarray(end + 1, end + 1 + bytes);
-  return sha256Of(json) === sha256 ? JSON.parse(json.toString()) : undefined;
+  return hash('sha256', json) === sha256 ? JSON.parse(json.toString()) : undefined;
 }
 
-function sha256Of(content: Uint8Array): string {
-  return createHash('sha256').update(content).digest('hex');
+async function readParts(store: PartStore, first: number, end: number): Promise<Buffer> {
+  const parts = [...(await store.read(first, end))].sort((a, b) => a.place - b.place);
+  return Buffer.concat(parts.map(({ bytes }) => bytes));
 }

@@ -1,10 +1,9 @@
 import { TrawlError } from '../../base/errors.ts';
 import { hasOtherHits } from '../../search/calls/query-outcome.ts';
 import type { SearchSourceInfo } from '../../search/retriever.ts';
-import type { ReplyIndex, SearchResult } from './search-reply.ts';
-import type { ServerFacts } from './server-info.ts';
+import type { ReplyIndex, SearchResult, ServerFacts } from './native-replies.ts';
 
-/** @throws TrawlError INDEX_CHANGED unless a reply comes from the index, generation and views of the beginning. */
+/** @throws TrawlError INDEX_CHANGED unless a reply comes from the same index, generation and views as the first one. */
 export function checkOrigin(
   { info, server }: { readonly info: SearchSourceInfo; readonly server: ServerFacts },
   { index, view = null }: { readonly index?: ReplyIndex; readonly view?: string | null },
@@ -12,15 +11,14 @@ export function checkOrigin(
 ): void {
   const { url, view: within } = server;
   if (index?.generation !== info.generation || index.name !== info.index) throw changed(url, info.generation, index);
-  if (view === within) {
-    checkState(server, state);
-    return;
+  if (view !== within) {
+    throw new TrawlError(
+      'INDEX_CHANGED',
+      `${url} answers within the view ${view ?? '(none)'}; at the beginning it was ${within ?? '(none)'}. ` +
+        'Use the same API key and view, or begin again with --restart.',
+    );
   }
-  throw new TrawlError(
-    'INDEX_CHANGED',
-    `${url} answers within the view ${view ?? '(none)'}; at the beginning it was ${within ?? '(none)'}. ` +
-      'Use the same API key and view, or begin again with --restart.',
-  );
+  checkState(server, state);
 }
 
 /** @throws TrawlError INDEX_CHANGED if the server has another version, encoder, reranker, filter, or other passages in its views. */
@@ -34,7 +32,6 @@ export function checkState(server: ServerFacts, state: string | null): void {
   );
 }
 
-/** The error for replies from two generations. */
 export function changed(url: string, before: string, now: ReplyIndex | undefined): TrawlError {
   const found = now === undefined ? 'another server' : `the generation ${now.generation} of the index ${now.name}`;
   return new TrawlError(
@@ -45,7 +42,7 @@ export function changed(url: string, before: string, now: ReplyIndex | undefined
   );
 }
 
-/** The error for hits that may not come from the index. A search counts rescored rows; a replay does not, so its count is null. */
+/** The error for hits that the index may not give. A replayed search has null as its number of rescored rows. */
 export function notOfIndex(url: string, { perturbed, certificate }: Extract<SearchResult, { ok: true }>): TrawlError {
   if (!hasOtherHits(perturbed) && certificate.rescored !== null) {
     return new TrawlError(

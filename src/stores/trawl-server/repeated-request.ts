@@ -4,30 +4,29 @@ import { retryAfterMs, TransientFailure, withRetries } from '../../base/net/retr
 
 export interface RepeatedRequestOptions {
   /** Sent as `Authorization: Bearer …`. */
-  readonly apiKey?: string | undefined;
+  readonly apiKey?: string;
   /** Tries of a request that is refused for now (429, 503) or not answered, ≥ 1. Default: 10. */
   readonly attempts?: number;
   /** The first wait and the longest one, in milliseconds. Default: 250 and 30,000. */
   readonly firstWaitMs?: number;
   readonly maxWaitMs?: number;
   /** Time limit of one attempt, in milliseconds. Default: the limit of `fetch`. */
-  readonly timeoutMs?: number | undefined;
+  readonly timeoutMs?: number;
   /** Called before each wait, with the reason and the milliseconds of the wait. */
-  readonly onWait?: ((reason: string, ms: number) => void) | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly onWait?: (reason: string, ms: number) => void;
+  readonly signal?: AbortSignal;
 }
 
 export interface Reply {
   readonly status: number;
   readonly text: string;
-  /** The header x-trawl-state; null without one. */
   readonly state: string | null;
   /** Time of the last try, in milliseconds, without the waits between tries. */
   readonly ms: number;
   readonly tries: number;
 }
 
-/** A request that was never answered, or refused with 429 or 503 by every try. The message is the reason. */
+/** The error for a request whose last try was not answered, or was refused with 429 or 503. The message is the reason. */
 export class NoReply extends Error {
   readonly tries: number;
 
@@ -45,27 +44,20 @@ export class NoReply extends Error {
 export function repeatedRequest(
   url: string,
   body: object | undefined,
-  {
-    apiKey,
-    attempts = 10,
-    firstWaitMs = 250,
-    maxWaitMs = 30_000,
-    timeoutMs,
-    onWait,
-    signal,
-  }: RepeatedRequestOptions = {},
+  options: RepeatedRequestOptions = {},
 ): Promise<Reply> {
+  const { apiKey, attempts = 10, firstWaitMs = 250, maxWaitMs = 30_000, timeoutMs, onWait, signal } = options;
   let tries = 0;
   const attempt = async (): Promise<Reply> => {
     tries++;
-    const limit = timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)];
-    const ended = AbortSignal.any([...(signal === undefined ? [] : [signal]), ...limit]);
+    const limit = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+    const ended = AbortSignal.any([signal, limit].filter((each) => each !== undefined));
     const started = performance.now();
     const response = await abortableFetch(url, {
       method: body === undefined ? 'GET' : 'POST',
       headers: {
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
       },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: ended,

@@ -1,16 +1,9 @@
 import { bug, TrawlError } from '../../base/errors.ts';
 import { defined } from '../../base/objects.ts';
+import type * as client from '../../client/types.ts';
+import type { IndexInfo, PassagesReply, ScoreReply } from '../../client/types.ts';
 import { rerankScores } from '../../encoder/rerank/rerank-api.ts';
 import type { RerankOutcome } from '../../encoder/rerank/reranker.ts';
-import type {
-  FindCall,
-  FindResult,
-  FoundPassage,
-  ScoreCall,
-  ScoreOutcome,
-  ScoreResult,
-} from '../../search/calls/lookup-calls.ts';
-import type { RerankCall, RerankResult } from '../../search/calls/model-calls.ts';
 import { isOfQuery } from '../../search/calls/query-errors.ts';
 import { type Hit, hasOtherHits, type QueryOutcome } from '../../search/calls/query-outcome.ts';
 import {
@@ -19,18 +12,31 @@ import {
   type RetrieveQuery,
   type RetrieveResult,
 } from '../../search/calls/retrieve-call.ts';
-import type { SearchSource, SearchSourceInfo } from '../../search/retriever.ts';
-import type { SearchMode } from '../../search/search-mode.ts';
+import type {
+  FindCall,
+  FindResult,
+  FoundPassage,
+  RerankCall,
+  RerankResult,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
+  SearchSource,
+  SearchSourceInfo,
+} from '../../search/retriever.ts';
 import { NO_TIMINGS } from '../../search/timings.ts';
-import { NativeApi, type NativeApiOptions, type NativeReply } from './native-api.ts';
+import { type Accepted, errorOf, NativeApi, type NativeApiOptions, trawlServerUrl } from './native-api.ts';
+import {
+  asSearchReply,
+  bm25Fields,
+  idText,
+  infoOf,
+  type SearchResult,
+  type ServerFacts,
+  viewHash,
+} from './native-replies.ts';
 import { changed, checkOrigin, checkState, notOfIndex } from './origin-check.ts';
-import { accepted, errorOf } from './refusal.ts';
-import { type Answered, inParts } from './request-parts.ts';
-import { RequestSlots } from './request-slots.ts';
-import { bm25Fields } from './search-fields.ts';
-import { asSearchReply, idText, type ReplyHit, type ReplyIndex, type SearchResult } from './search-reply.ts';
-import { type IndexFacts, infoOf, type ServerFacts, viewHash } from './server-info.ts';
-import { trawlServerUrl } from './trawl-server-url.ts';
+import { inParts, RequestSlots } from './request-parts.ts';
 
 export interface ServerRetrieverOptions extends NativeApiOptions {
   /** Name of the served index. Default: the index in the URL, or the server's default index. */
@@ -48,15 +54,7 @@ const PASSAGES_PER_REQUEST = 256;
 const TEXTS_PER_RERANK = 1_000;
 const DEFAULT_CONCURRENCY = 4;
 
-/** A passage in a reply of /v1/passages. */
-interface ReplyPassage {
-  readonly row: number;
-  readonly document: object;
-  readonly sameId?: readonly number[];
-}
-
-/** The scores of a passage in a reply of /v1/score, by mode. */
-type ReplyScores = Partial<Record<'dense' | 'bm25', { readonly score: number; readonly rank: number | null }>>;
+type ReplyPassage = PassagesReply['passages'][number];
 
 /**
  * An index of a running Trawl server, asked by its own API. Hits, scores and passages equal a search of the same index opened here, bit for
@@ -92,75 +90,54 @@ export class ServerRetriever implements SearchSource {
       value === undefined ? '' : `/${name}/${encodeURIComponent(value)}`;
     const base = `${trawlServerUrl(url)}${part('indexes', index)}${part('views', view)}`;
     const api = new NativeApi(base, options);
-    const first = await api.send('/v1/passages', {}, signal);
-    const named = accepted(api, first) as {
-      readonly index?: ReplyIndex;
-      readonly view?: string;
-    };
-    if (typeof named.index?.generation !== 'string') throw api.failed('its reply is not a reply of /v1/passages');
-    const { indexes } = accepted(api, await api.send('/v1/indexes', undefined, signal)) as {
-      readonly indexes: readonly IndexFacts[];
-    };
-    const facts = indexes.find(({ name }) => name === named.index!.name);
+    const first = await api.ask('/v1/passages', {}, signal);
+    const { index: named, view: within } = first.json as Partial<PassagesReply>;
+    if (typeof named?.generation !== 'string') throw api.failed('its reply is not a reply of /v1/passages');
+    const { indexes } = (await api.ask('/v1/indexes', undefined, signal)).json as { indexes: readonly IndexInfo[] };
+    const facts = indexes.find(({ name }) => name === named.name);
     if (facts === undefined) {
       throw new TrawlError(
         'NOT_SUPPORTED',
-        `${base} answers from several indexes (${named.index.name}). Name one of them: ${indexes.map(({ name }) => name).join(', ')}.`,
+        `${base} answers from several indexes (${named.name}). Name one of them: ${indexes.map(({ name }) => name).join(', ')}.`,
       );
     }
-    if (facts.generation !== named.index.generation) throw changed(base, facts.generation, named.index);
-    const { version } = accepted(api, await api.send('/readyz', undefined, signal)) as { readonly version: string };
-    const info = infoOf(facts);
-    return new ServerRetriever(api, new RequestSlots(concurrency), info, {
+    if (facts.generation !== named.generation) throw changed(base, facts.generation, named);
+    const { version } = (await api.ask('/readyz', undefined, signal)).json as { readonly version: string };
+    return new ServerRetriever(api, new RequestSlots(concurrency), infoOf(facts), {
       url: base,
       version,
-      view: named.view ?? null,
-      viewSha256: viewHash(facts, named.view),
-      state: first.ok ? first.state : null,
+      view: within ?? null,
+      viewSha256: viewHash(facts, within),
+      state: first.state,
     });
   }
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { queries, documents = true, signal } = call;
     // The hits have whole texts although nothing reads them: excerpts would be shorter, but cost the server ten times as much time.
-    const fields = { ...this.#searchFields(call), ...(documents ? { documents } : {}) };
-    const outcomes = await this.#ofQueries(queries.map(queryField), async (part): Promise<Answered<QueryOutcome>> => {
-      const reply = await this.#send('/v1/search', { queries: part, ...fields }, signal);
-      if (!reply.ok) return reply;
-      const known = asSearchReply(reply.json);
+    const fields = { ...this.#searchFields(call), documents: documents || undefined };
+    const outcomes = await ofQueries(queries.map(queryField), async (part): Promise<readonly QueryOutcome[]> => {
+      const { json, state } = await this.#ask('/v1/search', { queries: part, ...fields }, signal);
+      const known = asSearchReply(json);
       if (known?.results.length !== part.length) throw this.#api.failed('its reply is not a reply of /v1/search');
-      checkOrigin(this, known, reply.state);
-      return { ok: true, each: known.results.map((result) => this.#outcomeOf(result)) };
+      checkOrigin(this, known, state);
+      return known.results.map((result) => this.#outcomeOf(result));
     });
     return { outcomes, timings: NO_TIMINGS };
   }
 
   async score({ queries, mode, maxRank, bm25, truncate = 'tail', signal }: ScoreCall): Promise<ScoreResult> {
-    const ranking = mode === 'bm25' ? bm25Fields(this.#bm25Of({ bm25 })) : {};
+    const fields = { modes: [mode], maxRank, truncate, ...(mode === 'bm25' && bm25Fields(this.#bm25Of({ bm25 }))) };
     const asked = queries.map(({ query, rows }) => ({ ...scoreField(query), rows }));
-    const outcomes = await this.#ofQueries(asked, async (part): Promise<Answered<ScoreOutcome>> => {
-      const reply = await this.#send(
-        '/v1/score',
-        { queries: part, modes: [mode], maxRank, truncate, ...ranking },
-        signal,
+    const outcomes = await ofQueries(asked, async (part): Promise<readonly ScoreOutcome[]> => {
+      const { json, state } = await this.#ask('/v1/score', { queries: part, ...fields }, signal);
+      const { results, ...origin } = json as ScoreReply;
+      checkOrigin(this, origin, state);
+      return results.map((result) =>
+        result.ok
+          ? { ok: true, scores: result.passages.map((passage) => passage?.[mode] ?? { score: 0, rank: null }) }
+          : { ok: false, error: errorOf(result.error) },
       );
-      if (!reply.ok) return reply;
-      const { results, ...origin } = reply.json as {
-        readonly index: ReplyIndex;
-        readonly results: readonly (
-          | { readonly ok: true; readonly passages: readonly (ReplyScores | null)[] }
-          | Extract<SearchResult, { ok: false }>
-        )[];
-      };
-      checkOrigin(this, origin, reply.state);
-      return {
-        ok: true,
-        each: results.map((result) =>
-          result.ok
-            ? { ok: true, scores: result.passages.map((passage) => passage?.[mode] ?? { score: 0, rank: null }) }
-            : { ok: false, error: errorOf(result.error) },
-        ),
-      };
     });
     return { outcomes, timings: NO_TIMINGS };
   }
@@ -185,66 +162,48 @@ export class ServerRetriever implements SearchSource {
     if (raw) throw bug('a server is asked for scores after the activation');
     const outcomes = await Promise.all(
       lists.map(async ({ query, passages }): Promise<RerankOutcome> => {
-        const ask = async (documents: readonly string[]): Promise<Answered<number>> => {
+        const ask = async (documents: readonly string[]): Promise<readonly number[]> => {
           const body = { query, documents, top_n: documents.length, return_documents: false };
-          const reply = await this.#send('/v1/rerank', body, signal);
-          if (!reply.ok) return reply;
-          checkState(this.server, reply.state);
-          return { ok: true, each: [...rerankScores('cohere', reply.json, documents.length)] };
+          const { json, state } = await this.#ask('/v1/rerank', body, signal);
+          checkState(this.server, state);
+          return [...rerankScores('cohere', json, documents.length)];
         };
-        let scores: Float32Array;
         try {
-          scores = Float32Array.from(await inParts(passages, { length: TEXTS_PER_RERANK, api: this.#api, ask }));
+          const scores = Float32Array.from(await inParts(passages, TEXTS_PER_RERANK, ask));
+          return { ok: true, scores, tokens: null, truncated: 0 };
         } catch (error) {
           // A list fails as a whole.
           if (error instanceof TrawlError && isOfQuery(error)) return { ok: false, error };
           throw error;
         }
-        return { ok: true, scores, tokens: null, truncated: 0 };
       }),
     );
     return { outcomes, timings: NO_TIMINGS };
   }
 
-  /** The answers to all queries, as `inParts` gets them. If a request is refused because of one query, only that query fails. */
-  #ofQueries<Query, Result extends QueryOutcome | ScoreOutcome>(
-    queries: readonly Query[],
-    ask: (part: readonly Query[]) => Promise<Answered<Result>>,
-  ): Promise<readonly Result[]> {
-    const failed = (error: TrawlError): Result => ({ ok: false, error }) as Result;
-    return inParts(queries, { length: QUERIES_PER_REQUEST, api: this.#api, ask, failed });
-  }
-
   async #passages(
-    named: { readonly ids?: readonly string[]; readonly rows?: readonly number[] },
+    named: { readonly ids: readonly string[] } | { readonly rows: readonly number[] },
     signal: AbortSignal | undefined,
-  ): Promise<readonly (ReplyPassage | null)[]> {
-    const ask = async (body: object): Promise<Answered<ReplyPassage | null>> => {
-      const reply = await this.#send('/v1/passages', body, signal);
-      if (!reply.ok) return reply;
-      const { passages, ...origin } = reply.json as {
-        readonly index: ReplyIndex;
-        readonly passages: readonly (ReplyPassage | null)[];
-      };
-      checkOrigin(this, origin, reply.state);
-      return { ok: true, each: passages };
+  ): Promise<readonly ReplyPassage[]> {
+    const ask = async (body: object): Promise<readonly ReplyPassage[]> => {
+      const { json, state } = await this.#ask('/v1/passages', body, signal);
+      const { passages, ...origin } = json as PassagesReply;
+      checkOrigin(this, origin, state);
+      return passages;
     };
-    const parts = { length: PASSAGES_PER_REQUEST, api: this.#api };
-    const ofLists = await Promise.all([
-      inParts(named.ids ?? [], { ...parts, ask: (ids) => ask({ ids }) }),
-      inParts(named.rows ?? [], { ...parts, ask: (rows) => ask({ rows }) }),
-    ]);
-    return ofLists.flat();
+    return 'ids' in named
+      ? inParts(named.ids, PASSAGES_PER_REQUEST, (ids) => ask({ ids }))
+      : inParts(named.rows, PASSAGES_PER_REQUEST, (rows) => ask({ rows }));
   }
 
-  #send(path: string, body: object, signal: AbortSignal | undefined): Promise<NativeReply> {
-    return this.#slots.run(() => this.#api.send(path, body, signal), signal);
+  #ask(path: string, body: object, signal: AbortSignal | undefined): Promise<Accepted> {
+    return this.#slots.run(() => this.#api.ask(path, body, signal), signal);
   }
 
   /** All settings, so that the server's defaults do not count. */
   #searchFields({
     k,
-    mode = this.#defaultMode,
+    mode = this.info.modes[0]!,
     filter,
     hybrid,
     rerank,
@@ -258,8 +217,8 @@ export class ServerRetriever implements SearchSource {
       truncate,
       rerank: rerank ?? false,
       filter,
-      ...(mode === 'dense' ? {} : bm25Fields(this.#bm25Of(call))),
-      ...(mode === 'hybrid' && hybrid !== undefined ? { hybrid } : {}),
+      ...(mode !== 'dense' && bm25Fields(this.#bm25Of(call))),
+      hybrid: mode === 'hybrid' ? hybrid : undefined,
       template,
     };
   }
@@ -268,17 +227,11 @@ export class ServerRetriever implements SearchSource {
   #bm25Of({
     bm25,
     bm25Order = 'row',
-  }: Pick<RetrieveCall, 'bm25' | 'bm25Order'>): Required<Pick<RetrieveCall, 'bm25Order'>> & Pick<RetrieveCall, 'bm25'> {
+  }: Pick<RetrieveCall, 'bm25' | 'bm25Order'>): Pick<RetrieveCall, 'bm25' | 'bm25Order'> {
     const { bm25: ofIndex } = this.info;
-    if (ofIndex === null || ofIndex.fields.includes('contents')) {
-      return { bm25Order, bm25 };
-    }
+    if (ofIndex === null || ofIndex.fields.includes('contents')) return { bm25Order, bm25 };
     const own = { k1: ofIndex.k1, b: ofIndex.b, k1Factor: false, tieBreaker: 0, ...(bm25 && defined(bm25)) };
     return { bm25Order, bm25: { ...own, weights: { title: 1, text: 1, ...defined(bm25?.weights) } } };
-  }
-
-  get #defaultMode(): SearchMode {
-    return this.info.modes[0]!;
   }
 
   #outcomeOf(result: SearchResult): QueryOutcome {
@@ -298,6 +251,14 @@ export class ServerRetriever implements SearchSource {
   }
 }
 
+/** The answers to all queries. If a request is refused because of one query, only that query fails. */
+function ofQueries<Query, Result extends QueryOutcome | ScoreOutcome>(
+  queries: readonly Query[],
+  ask: (part: readonly Query[]) => Promise<readonly Result[]>,
+): Promise<readonly Result[]> {
+  return inParts(queries, QUERIES_PER_REQUEST, ask, (error) => ({ ok: false, error }) as Result);
+}
+
 function queryField(query: RetrieveQuery): string | object {
   if (isEmbedded(query)) throw bug('a server is asked for texts, not for vectors');
   if (typeof query === 'string') return query;
@@ -311,18 +272,12 @@ function scoreField(query: ScoreCall['queries'][number]['query']): object {
   return { query: query.query, question: query.question };
 }
 
-function hitOf({ index, row, id, score, firstStage, document }: ReplyHit): Hit {
+function hitOf({ index, row, id, score, firstStage, document }: client.Hit): Hit {
   if (index !== undefined) throw bug('a hit of one index names another');
-  const text = idText(id);
-  return {
-    row,
-    score,
-    document: document === undefined ? '' : JSON.stringify(document),
-    firstStage,
-    ...(text === null ? {} : { id: text }),
-  };
+  const text = document === undefined ? '' : JSON.stringify(document);
+  return { row, score, document: text, firstStage, id: idText(id) ?? undefined };
 }
 
-function foundPassage({ row, document }: ReplyPassage): FoundPassage {
+function foundPassage({ row, document }: NonNullable<ReplyPassage>): FoundPassage {
   return { row, document: JSON.stringify(document) };
 }

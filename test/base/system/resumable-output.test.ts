@@ -218,6 +218,14 @@ test('a partial file that lost bytes, and a record that is not one, are refused,
   }
 });
 
+test('a record that cannot be read is not taken for none', async (t) => {
+  const path = join(await tempFolder(t), 'out.npy');
+  await leaveUnfinished(path);
+  rmSync(`${path}.progress`);
+  symlinkSync(`${path}.progress`, `${path}.progress`);
+  await assert.rejects(openAt([path]), { code: 'ELOOP' });
+});
+
 test('a finished output whose files changed before they were renamed is refused', async (t) => {
   const path = join(await tempFolder(t), 'hits.jsonl');
   await leaveUnfinished(path);

@@ -4,7 +4,7 @@ import { APPROXIMATE_BASELINES } from '../../../bench/approximate/approximate-en
 import { recallOf } from '../../../bench/approximate/approximate-record.ts';
 import { benchApproximate } from '../../../bench/approximate/bench-approximate.ts';
 import { baselinePython } from '../../../bench/baselines.ts';
-import { cacheFolder } from '../../../src/base/options/cache-folder.ts';
+import { cacheFolder } from '../../../src/base/options/environment.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 
 const python = baselinePython(cacheFolder('trawl'), 'flat');

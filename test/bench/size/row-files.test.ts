@@ -5,7 +5,7 @@ import { rowFiles, writeRows } from '../../../bench/size/row-files.ts';
 import { scanRows } from '../../../bench/size/scan-rows.ts';
 import { SyntheticVectors } from '../../../bench/vectors/synthetic-vectors.ts';
 import { basisOfSpectrum } from '../../../bench/vectors/vector-basis.ts';
-import { decodeFp16Header } from '../../../src/engine/vectors/faiss-fp16-format.ts';
+import { decodeFp16Header } from '../../../src/engine/vectors/faiss-format.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 
 const DIMENSION = 96;

@@ -168,5 +168,5 @@ test('a writable folder whose definition is damaged is named', { skip }, async (
   writeFileSync(join(folder, 'ix', 'definition.json'), '{}');
   const { code, stderr } = await runTrawl(['serve', '--writable', folder, ...ELASTICSEARCH, '--port', '0']);
   assert.equal(code, 1);
-  assert.match(stderr, /definition\.json cannot be read.*\[INDEX_MANIFEST_INVALID\]/s);
+  assert.match(stderr, /definition\.json: a field is missing or has a wrong value.*\[INDEX_MANIFEST_INVALID\]/s);
 });

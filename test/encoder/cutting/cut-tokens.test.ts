@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { packageRoot } from '../../../src/base/package-root.ts';
-import { cutTokens, type TokenCounter } from '../../../src/encoder/cutting/cut-tokens.ts';
+import { cutTokens } from '../../../src/encoder/cutting/cut-tokens.ts';
 import { TextTokenizer } from '../../../src/encoder/tokenizer/tokenizer.ts';
+
+type TokenCounter = Parameters<typeof cutTokens>[2];
 
 const SEED = 20_261_122;
 const tokenizer = await TextTokenizer.load(`${packageRoot}/models/token-average-256/tokenizer.json`);

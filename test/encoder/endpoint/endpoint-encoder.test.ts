@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type TestContext, test } from 'node:test';
-import type { EndpointEncoder } from '../../../src/encoder/endpoint/endpoint-encoder.ts';
-import { openEndpoint } from '../../../src/encoder/endpoint/open-endpoint.ts';
-import type { OpenEndpointOptions } from '../../../src/encoder/endpoint/open-endpoint-options.ts';
+import { test } from 'node:test';
+import { type OpenEndpointOptions, openEndpoint } from '../../../src/encoder/endpoint/open-endpoint.ts';
 import type { EncodeResult } from '../../../src/encoder/text-encoder.ts';
+import type { IndexManifest } from '../../../src/index/manifest/index-manifest.ts';
+import { openIndexEncoder } from '../../../src/search/opening/open-index-encoder.ts';
 import {
   type AskedEmbedding,
   type EmbeddingServer,
@@ -14,12 +14,7 @@ import {
   endpointVector,
 } from '../../helpers/embedding-server.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
-
-async function opened(t: TestContext, url: string, options: OpenEndpointOptions = {}): Promise<EndpointEncoder> {
-  const encoder = await openEndpoint(url, { firstWaitMs: 1, ...options });
-  t.after(() => encoder.close());
-  return encoder;
-}
+import { opened } from './opened-endpoint.ts';
 
 /** The requests after the probes. */
 async function requestsOf(server: EmbeddingServer, work: () => Promise<unknown>): Promise<AskedEmbedding[]> {
@@ -152,6 +147,17 @@ test('members are added to the requests of queries and of passages, and the key 
   );
   assert.ok(server.asked.every(({ authorization }) => authorization === 'Bearer sk-secret'));
   assert.doesNotMatch(JSON.stringify(encoder.identity), /secret/);
+});
+
+test("an index that is opened with an address asks for the endpoint's model, not for the address", async (t) => {
+  const server = await embeddingServer(t);
+  const { identity } = await opened(t, server.url);
+  const manifest = { model: identity, dimension: ENDPOINT_DIMENSION } as IndexManifest;
+  const asked = await requestsOf(server, async () => {
+    const encoder = await openIndexEncoder('index', manifest, { model: server.url });
+    await encoder.close();
+  });
+  assert.deepEqual([...new Set(asked.map(({ body }) => body.model))], ['tiny-e5']);
 });
 
 test('requests are limited in texts and estimated tokens, and run at the same time within a bound', async (t) => {

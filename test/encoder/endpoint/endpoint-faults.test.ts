@@ -1,21 +1,14 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { decodeVector, encodeVector } from '../../../src/base/base64-vector.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
-import { storedProbes } from '../../../src/encoder/endpoint/embed-probes.ts';
-import type { EndpointEncoder } from '../../../src/encoder/endpoint/endpoint-encoder.ts';
 import { EndpointWatch } from '../../../src/encoder/endpoint/endpoint-watch.ts';
 import { openEndpoint } from '../../../src/encoder/endpoint/open-endpoint.ts';
-import type { OpenEndpointOptions } from '../../../src/encoder/endpoint/open-endpoint-options.ts';
+import { storedProbes } from '../../../src/encoder/endpoint/probes.ts';
 import type { Probe } from '../../../src/encoder/identity/endpoint-record.ts';
 import { ENDPOINT_DIMENSION, embeddingServer, endpointVector } from '../../helpers/embedding-server.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
-
-async function opened(t: TestContext, url: string, options: OpenEndpointOptions = {}): Promise<EndpointEncoder> {
-  const encoder = await openEndpoint(url, { firstWaitMs: 1, ...options });
-  t.after(() => encoder.close());
-  return encoder;
-}
+import { opened } from './opened-endpoint.ts';
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `text ${i}`);
 

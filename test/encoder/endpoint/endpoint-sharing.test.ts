@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { EndpointClients } from '../../../src/encoder/endpoint/endpoint-clients.ts';
+import { EndpointClients } from '../../../src/encoder/endpoint/endpoint-client.ts';
 import type { EndpointEncoder } from '../../../src/encoder/endpoint/endpoint-encoder.ts';
 import { EndpointWatch } from '../../../src/encoder/endpoint/endpoint-watch.ts';
 import { openEndpoint } from '../../../src/encoder/endpoint/open-endpoint.ts';
-import type { OpenEndpointOptions } from '../../../src/encoder/endpoint/open-endpoint-options.ts';
 import { type EmbeddingServer, embeddingServer } from '../../helpers/embedding-server.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
-
-async function opened(t: TestContext, url: string, options: OpenEndpointOptions = {}): Promise<EndpointEncoder> {
-  const encoder = await openEndpoint(url, { firstWaitMs: 1, ...options });
-  t.after(() => encoder.close());
-  return encoder;
-}
+import { opened } from './opened-endpoint.ts';
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `text ${i}`);
 const until = async (is: () => boolean): Promise<void> => {

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { OnnxGraph } from '../../../indexer/model-import/onnx-graph.ts';
 import { writeOnnx } from '../../../indexer/model-import/onnx-writer.ts';
-import { OnnxSession } from '../../../src/encoder/inference/onnx-session.ts';
+import { openOnnxSession } from '../../../src/encoder/inference/onnx-session.ts';
 import { tokenBatch } from '../../../src/encoder/inference/token-batch.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
@@ -49,9 +49,8 @@ const BATCH = tokenBatch(
 );
 
 async function outputOf(t: TestContext, path: string, use: 'mean' | 'cls' | 'last', poolsInGraph = true) {
-  const session = await OnnxSession.open(path, {
+  const session = await openOnnxSession(path, {
     use,
-    outputName: null,
     cudaDevice: null,
     shareWeights: false,
     poolsInGraph,
@@ -122,7 +121,7 @@ test('an output that has one vector for each text is not pooled: with as many te
   await writeOnnx(path, graph);
   const options = { use: 'mean', cudaDevice: null, shareWeights: false, poolsInGraph: true } as const;
   await assert.rejects(
-    OnnxSession.open(path, { ...options, outputName: 'sentence_embedding' }),
+    openOnnxSession(path, { ...options, outputName: 'sentence_embedding' }),
     trawlError(
       'MODEL_INVALID',
       /the output sentence_embedding of the shape batch × 3; expected a vector of each token/,

@@ -1,28 +1,30 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { normalizeL2, pool, truncated } from '../../../src/encoder/inference/pooling.ts';
-import { firstNonFinite } from '../../../src/engine/first-non-finite.ts';
+import { firstNonFinite } from '../../../src/engine/typed-arrays.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 
-const two = { data: Float32Array.of(1, 2, 3, 5, 6, 9), tokens: 2, dimension: 3 };
+const two = Float32Array.of(1, 2, 3, 5, 6, 9);
 
 test('mean averages the token vectors, cls takes the first, last the last, none and pooler the only one', () => {
-  assert.deepEqual(pool(two, 'mean'), Float32Array.of(3, 4, 6));
-  assert.deepEqual(pool(two, 'cls'), Float32Array.of(1, 2, 3));
-  assert.deepEqual(pool(two, 'last'), Float32Array.of(5, 6, 9));
-  const one = { data: Float32Array.of(7, 8), tokens: 1, dimension: 2 };
-  assert.deepEqual(pool(one, 'none'), Float32Array.of(7, 8));
-  assert.deepEqual(pool(one, 'pooler'), Float32Array.of(7, 8));
+  assert.deepEqual(pool(two, 2, 'mean'), Float32Array.of(3, 4, 6));
+  assert.deepEqual(pool(two, 2, 'cls'), Float32Array.of(1, 2, 3));
+  assert.deepEqual(pool(two, 2, 'last'), Float32Array.of(5, 6, 9));
+  const one = Float32Array.of(7, 8);
+  assert.deepEqual(pool(one, 1, 'none'), Float32Array.of(7, 8));
+  assert.deepEqual(pool(one, 1, 'pooler'), Float32Array.of(7, 8));
 });
 
-test('an output of the wrong size is refused', () => {
-  assert.throws(() => pool({ ...two, tokens: 3 }, 'mean'), /6 values; expected 3 × 3/);
-  assert.throws(() => pool(two, 'none'), /one vector per text, but the model returned 2\. Import the model again/);
+test('an output of the wrong size, and token vectors without a pooling, are refused', () => {
+  assert.throws(() => pool(two, 4, 'mean'), trawlError('ENCODER_FAILED', /returned 6 values for 4 tokens/));
+  assert.throws(() => pool(two, 0, 'last'), trawlError('ENCODER_FAILED'));
+  assert.throws(() => pool(two, 2, 'none'), /one vector per text, but the model returned 2\. Import the model again/);
 });
 
 test('the mean is summed in float64', () => {
   // In float32 the ones would vanish beside 2^24.
   const data = Float32Array.of(2 ** 24, ...new Array<number>(255).fill(1));
-  assert.equal(pool({ data, tokens: 256, dimension: 1 }, 'mean')[0], Math.fround((2 ** 24 + 255) / 256));
+  assert.equal(pool(data, 256, 'mean')[0], Math.fround((2 ** 24 + 255) / 256));
 });
 
 test('normalised vectors have length one and zero stays zero', () => {

@@ -13,7 +13,7 @@ test('rows are padded with zeros that do not count as tokens, and token types ar
   assert.deepEqual([...batch.ids], [5, 6, 7, 0, 8, 0, 0, 0]);
   assert.deepEqual([...batch.types!], [0, 0, 1, 0, 0, 0, 0, 0]);
   assert.deepEqual([...batch.tokens], [3, 1]);
-  assert.equal(tokenBatch([{ ids: [1], cut: 'nothing' }], 1).types, null);
+  assert.equal(tokenBatch([{ ids: [1], cut: 'nothing' }], 1).types, undefined);
   const taller = tokenBatch([{ ids: [1, 2], cut: 'nothing' }], 2, 3);
   assert.deepEqual(
     [[...taller.ids], [...taller.tokens]],

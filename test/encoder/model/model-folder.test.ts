@@ -2,23 +2,14 @@ import assert from 'node:assert/strict';
 import { appendFile, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { TrawlError } from '../../../src/base/errors.ts';
 import { readModelFolder, verifyModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { listModels, locateModelFolder } from '../../../src/encoder/model/model-location.ts';
 import { openEncoder } from '../../../src/encoder/open-encoder.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 import { TOY_DIMENSION, toyModel, transformersModel, writeJson } from '../model-fixtures.ts';
 
 const BGE_INSTRUCTION = 'Represent this sentence for searching relevant passages: ';
-
-function hasCode(code: string, message: RegExp) {
-  return (error: unknown) => {
-    assert.ok(error instanceof TrawlError, String(error));
-    assert.equal(error.code, code);
-    assert.match(error.message, message);
-    return true;
-  };
-}
 
 test('a model folder is read as its trawl-model.json describes it', async (t) => {
   const folder = await toyModel(t);
@@ -58,10 +49,10 @@ test('the query template of the description is in the identity, unless an overri
   const unknown = 'question' as 'query';
   await assert.rejects(
     readModelFolder(folder, { queryTemplate: unknown }),
-    hasCode('CONFIG_INVALID', /"question"\. Expected one of query, /),
+    trawlError('CONFIG_INVALID', /"question"\. Expected one of query, /),
   );
   const wrong = await toyModel(t, { change: (d) => ((d as { queryTemplate: string }).queryTemplate = 'all') });
-  await assert.rejects(readModelFolder(wrong), hasCode('MODEL_INVALID', /queryTemplate/));
+  await assert.rejects(readModelFolder(wrong), trawlError('MODEL_INVALID', /queryTemplate/));
 });
 
 test('overrides change the identity', async (t) => {
@@ -80,12 +71,14 @@ test('overrides change the identity', async (t) => {
   assert.equal(identity.normalize, false);
   await assert.rejects(
     readModelFolder(folder, { maxQueryTokens: 2 }),
-    hasCode('CONFIG_INVALID', /maxQueryTokens is 2/),
+    trawlError('CONFIG_INVALID', /maxQueryTokens is 2/),
   );
+  const nulls = { queryPrefix: null, normalize: null, dimension: null, beforeTruncation: null } as object;
+  assert.deepEqual((await readModelFolder(folder, nulls)).identity, (await readModelFolder(folder)).identity);
   const misspelt = { querryPrefix: 'x' } as object;
   await assert.rejects(
     readModelFolder(folder, misspelt),
-    hasCode('CONFIG_INVALID', /"querryPrefix"\. Expected one of queryPrefix/),
+    trawlError('CONFIG_INVALID', /"querryPrefix"\. Expected one of queryPrefix/),
   );
 });
 
@@ -103,25 +96,25 @@ test('an invalid trawl-model.json is refused with the field and its allowed valu
     [(d) => (d.tokenizer = { path: '/etc/passwd' }), /is outside the model folder/],
   ];
   for (const [change, message] of cases) {
-    await assert.rejects(readModelFolder(await toyModel(t, { change })), hasCode('MODEL_INVALID', message));
+    await assert.rejects(readModelFolder(await toyModel(t, { change })), trawlError('MODEL_INVALID', message));
   }
 });
 
 test('a missing, resized or malformed file is named in the error', async (t) => {
   const missing = await toyModel(t);
   await rm(join(missing, 'tokenizer.json'));
-  await assert.rejects(readModelFolder(missing), hasCode('MODEL_INVALID', /tokenizer\.json is missing/));
+  await assert.rejects(readModelFolder(missing), trawlError('MODEL_INVALID', /tokenizer\.json is missing/));
 
   const resized = await toyModel(t);
   await appendFile(join(resized, 'model.onnx'), 'x');
   await assert.rejects(
     readModelFolder(resized),
-    hasCode('MODEL_INVALID', /model\.onnx has \d+ bytes, but the model's description says/),
+    trawlError('MODEL_INVALID', /model\.onnx has \d+ bytes, but the model's description says/),
   );
 
   const malformed = await toyModel(t);
   await writeFile(join(malformed, 'trawl-model.json'), '{"format": ');
-  await assert.rejects(readModelFolder(malformed), hasCode('MODEL_INVALID', /is not valid JSON/));
+  await assert.rejects(readModelFolder(malformed), trawlError('MODEL_INVALID', /is not valid JSON/));
 });
 
 test('a damaged tokenizer or small graph of the same size is found when the model is opened', async (t) => {
@@ -132,7 +125,7 @@ test('a damaged tokenizer or small graph of the same size is found when the mode
     const at = name === 'tokenizer.json' ? bytes.indexOf('"the"') + 1 : bytes.length >> 1;
     bytes[at]! ^= 1;
     await writeFile(join(folder, name), bytes);
-    const damaged = hasCode('MODEL_INVALID', new RegExp(`${name.replace('.', '\\.')} differs from the checksum`));
+    const damaged = trawlError('MODEL_INVALID', new RegExp(`${name.replace('.', '\\.')} differs from the checksum`));
     await assert.rejects(readModelFolder(folder), damaged);
     await assert.rejects(openEncoder(folder, { workers: 1 }), damaged);
   }
@@ -146,10 +139,10 @@ test('only verifying compares large files with their checksums, and it names eve
   description.files.find((file) => file.path === 'model.onnx')!.bytes = 40 * 1024 * 1024;
   await writeJson(path, description);
   const model = await readModelFolder(folder);
-  await assert.rejects(verifyModelFolder(model), hasCode('MODEL_INVALID', /model\.onnx differs from the checksum/));
+  await assert.rejects(verifyModelFolder(model), trawlError('MODEL_INVALID', /model\.onnx differs from the checksum/));
   await writeFile(join(folder, 'tokenizer.json'), Buffer.alloc((await stat(model.tokenizerPath)).size));
   const both = verifyModelFolder(await readModelFolder(folder, {}, { checksums: false }));
-  await assert.rejects(both, hasCode('MODEL_INVALID', /model\.onnx, .*tokenizer\.json differs from the checksum/));
+  await assert.rejects(both, trawlError('MODEL_INVALID', /model\.onnx, .*tokenizer\.json differs from the checksum/));
 });
 
 test('a model name is looked up in the collections; a path is used as it is', async (t) => {
@@ -161,20 +154,20 @@ test('a model name is looked up in the collections; a path is used as it is', as
   assert.deepEqual(listModels([collection, empty, join(empty, 'nowhere')]), ['toy']);
   assert.throws(
     () => locateModelFolder('other', [empty, collection]),
-    hasCode('MODEL_NOT_FOUND', new RegExp(`looked for ${join(empty, 'other')}.*Models found: toy.*\\./other`)),
+    trawlError('MODEL_NOT_FOUND', new RegExp(`looked for ${join(empty, 'other')}.*Models found: toy.*\\./other`)),
   );
-  assert.throws(() => locateModelFolder('./nowhere', [collection]), hasCode('MODEL_NOT_FOUND', /Models found: toy/));
+  assert.throws(() => locateModelFolder('./nowhere', [collection]), trawlError('MODEL_NOT_FOUND', /Models found: toy/));
   assert.throws(
     () => locateModelFolder('gpu-1:8000', [collection]),
-    hasCode('MODEL_NOT_FOUND', /write http:\/\/gpu-1:8000/),
+    trawlError('MODEL_NOT_FOUND', /write http:\/\/gpu-1:8000/),
   );
-  assert.throws(() => locateModelFolder('', [collection]), hasCode('MODEL_NOT_FOUND', /Model "" not found/));
+  assert.throws(() => locateModelFolder('', [collection]), trawlError('MODEL_NOT_FOUND', /Model "" not found/));
 });
 
 test('a folder without a model is refused', async (t) => {
   await assert.rejects(
     readModelFolder(await tempFolder(t)),
-    hasCode('MODEL_INVALID', /neither trawl-model\.json nor config\.json/),
+    trawlError('MODEL_INVALID', /neither trawl-model\.json nor config\.json/),
   );
 });
 
@@ -249,16 +242,16 @@ test('a checkpoint with an unsupported module, pooling or token limit, or withou
   });
   await assert.rejects(
     readModelFolder(dense),
-    hasCode('MODEL_INVALID', /a module Dense\. Expected one of Transformer, Pooling, Normalize\..*trawl model add/s),
+    trawlError('MODEL_INVALID', /a module Dense\. Expected one of Transformer, Pooling, Normalize\..*trawl model add/s),
   );
   const pooling = await transformersModel(t, 'max', { '1_Pooling/config.json': { pooling_mode_max_tokens: true } });
-  await assert.rejects(readModelFolder(pooling), hasCode('MODEL_INVALID', /has the pooling max\. Expected/));
+  await assert.rejects(readModelFolder(pooling), trawlError('MODEL_INVALID', /has the pooling max\. Expected/));
   const noGraph = await transformersModel(t, 'none', {}, 'elsewhere.onnx');
-  await assert.rejects(readModelFolder(noGraph), hasCode('MODEL_INVALID', /has no ONNX graph: looked for/));
+  await assert.rejects(readModelFolder(noGraph), trawlError('MODEL_INVALID', /has no ONNX graph: looked for/));
   const positions = await transformersModel(t, 'positions');
   await assert.rejects(
     readModelFolder(positions, { maxPassageTokens: 513 }),
-    hasCode('CONFIG_INVALID', /from 3 to 512, the number of positions of this model/),
+    trawlError('CONFIG_INVALID', /from 3 to 512, the number of positions of this model/),
   );
 });
 
@@ -286,7 +279,7 @@ test('the pooling is read from the folder that modules.json names, and its confi
   });
   assert.equal((await readModelFolder(elsewhere)).identity.pooling, 'cls');
   const missing = await transformersModel(t, 'missing', { 'modules.json': modules('7_Pooling') });
-  await assert.rejects(readModelFolder(missing), hasCode('MODEL_INVALID', /7_Pooling.config\.json is missing/));
+  await assert.rejects(readModelFolder(missing), trawlError('MODEL_INVALID', /7_Pooling.config\.json is missing/));
   const outside = await transformersModel(t, 'outside', { 'modules.json': modules('../1_Pooling') });
-  await assert.rejects(readModelFolder(outside), hasCode('MODEL_INVALID', /inside the folder/));
+  await assert.rejects(readModelFolder(outside), trawlError('MODEL_INVALID', /inside the folder/));
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { packByLength } from '../../../src/encoder/inference/length-groups.ts';
-import { isOutOfMemory, runFailure } from '../../../src/encoder/inference/run-failure.ts';
-import { runBatches, type TextBatch } from '../../../src/encoder/pool/batch-runs.ts';
+import { packByLength, type TextBatch } from '../../../src/encoder/inference/length-groups.ts';
+import { isOutOfMemory, runFailure } from '../../../src/encoder/inference/token-batch.ts';
+import { runBatches } from '../../../src/encoder/pool/batch-runs.ts';
 
 /** As onnxruntime's CUDA provider reports it. */
 const ALLOCATOR =
@@ -71,7 +71,10 @@ test('a text that is too long for the memory fails alone, with advice; the other
   await session.runAll(packByLength(lengths, 16_384), 16_384);
   assert.deepEqual(indexesOf(session.ran), [1, 2, 3]);
   assert.deepEqual([...session.failures.keys()], [0]);
-  assert.match(String(session.failures.get(0)), /a text of 512 tokens: .*Failed to allocate.*not enough free memory/);
+  assert.match(
+    String(session.failures.get(0)),
+    /a text of 512 tokens: .*Failed to allocate.*not have enough free memory/,
+  );
 });
 
 test('a text at fault fails alone, in a divided batch too; unpadded batches are not divided into halves', async () => {

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TrawlError } from '../../../src/base/errors.ts';
 import type { ModelFolder } from '../../../src/encoder/model/model-folder.ts';
-import { ModelEncoder } from '../../../src/encoder/model-encoder.ts';
+import { type ModelEncoder, openModelEncoder } from '../../../src/encoder/open-encoder.ts';
 import { EncoderPool, type EncoderPoolOptions } from '../../../src/encoder/pool/encoder-pool.ts';
 import type { EncodeResult } from '../../../src/encoder/text-encoder.ts';
 
@@ -17,7 +17,7 @@ async function fakePool(
 ): Promise<ModelEncoder> {
   const prefixes = { query: '', passage: '' };
   const identity = { name: 'fake', dimension: DIMENSION, prefixes, maxTokens: { query: 32, passage: 32 } };
-  const pool = await ModelEncoder.open({
+  const pool = await openModelEncoder({
     model: { identity } as ModelFolder,
     workers,
     workerUrl: new URL('../fake-encoder-worker.js', import.meta.url),
@@ -50,7 +50,7 @@ test('a device without enough memory is reported with the smaller batches, which
   const pool = await fakePool(t, 1, { batchTokens: 4096, onWarning: (warning) => warnings.push(warning) });
   for (const text of ['a', 'full', 'b', 'die', 'c', 'full']) await pool.encode([text], { inputType: 'query' });
   assert.deepEqual(
-    warnings.map((warning) => /had not enough free memory for a batch.* at most (\d+) tokens/.exec(warning)?.[1]),
+    warnings.map((warning) => /did not have enough free memory for a batch.* at most (\d+) tokens/.exec(warning)?.[1]),
     ['2048', '1024'],
   );
 });
@@ -62,16 +62,16 @@ test('of two devices, only the one without enough memory gets smaller batches, a
   const encode = (text: string): Promise<EncodeResult> => pool.encode([text], { inputType: 'query' });
   await encode('full');
   assert.deepEqual(warnings.splice(0), [
-    'cuda:0 had not enough free memory for a batch. Its batches have at most 2048 tokens from now on.',
+    'cuda:0 did not have enough free memory for a batch. Its batches have at most 2048 tokens from now on.',
   ]);
   // The first text keeps cuda:0 busy.
   await Promise.all([encode('sleep 20'), encode('full')]);
   assert.deepEqual(warnings.splice(0), [
-    'cuda:1 had not enough free memory for a batch. Its batches have at most 2048 tokens from now on.',
+    'cuda:1 did not have enough free memory for a batch. Its batches have at most 2048 tokens from now on.',
   ]);
   await encode('full');
   assert.deepEqual(warnings, [
-    'cuda:0 had not enough free memory for a batch. Its batches have at most 1024 tokens from now on.',
+    'cuda:0 did not have enough free memory for a batch. Its batches have at most 1024 tokens from now on.',
   ]);
 });
 

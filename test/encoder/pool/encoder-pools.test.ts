@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ModelIdentity } from '../../../src/encoder/identity/model-identity.ts';
 import type { ModelFolder } from '../../../src/encoder/model/model-folder.ts';
-import { ModelEncoder } from '../../../src/encoder/model-encoder.ts';
+import { type ModelEncoder, openModelEncoder } from '../../../src/encoder/open-encoder.ts';
 import type { EncoderPoolOptions } from '../../../src/encoder/pool/encoder-pool.ts';
 import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
@@ -25,7 +25,7 @@ function options(identity: Partial<ModelIdentity> = {}, run: Partial<EncoderPool
 }
 
 async function open(t: TestContext, pools: EncoderPools, settings = options()): Promise<ModelEncoder> {
-  const encoder = await ModelEncoder.open(settings, pools);
+  const encoder = await openModelEncoder(settings, pools);
   t.after(() => encoder.close());
   return encoder;
 }
@@ -130,7 +130,7 @@ test('many open pools cause no warning about listeners', async (t) => {
   process.on('warning', onWarning);
   t.after(() => process.removeListener('warning', onWarning));
   const before = process.listenerCount('exit');
-  const encoders = await Promise.all(Array.from({ length: 12 }, () => ModelEncoder.open(options())));
+  const encoders = await Promise.all(Array.from({ length: 12 }, () => openModelEncoder(options())));
   assert.ok(process.listenerCount('exit') <= before + 1);
   await Promise.all(encoders.map((encoder) => encoder.close()));
   assert.equal(process.listenerCount('exit'), before);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { checkPairBudget } from '../../../src/encoder/rerank/pair-budget.ts';
-import { rankByScore } from '../../../src/encoder/rerank/rank-by-score.ts';
+import { rankByScore } from '../../../src/encoder/rerank/reranker.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
 test('the pairs of all lists count, each up to the token limit of the reranker', () => {

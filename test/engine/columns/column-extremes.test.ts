@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { columnExtremes } from '../../../src/engine/columns/column-extremes.ts';
 import { columnValues } from '../../../src/engine/columns/column-values.ts';
-import type { StoredValue } from '../../../src/engine/filter/bind-filter.ts';
+import { columnExtremes } from '../../../src/engine/columns/row-filters.ts';
+import type { StoredValue } from '../../../src/engine/filter/column.ts';
 import { runs } from '../../helpers/runs.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';

@@ -3,13 +3,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { TrawlError } from '../../../src/base/errors.ts';
+import { ColumnFile } from '../../../src/engine/columns/column-file.ts';
 import { FilterCache } from '../../../src/engine/columns/filter-cache.ts';
-import { NativeRowFilters } from '../../../src/engine/columns/native-row-filters.ts';
+import { openNativeRowFilters } from '../../../src/engine/columns/open-row-filters.ts';
 import type { ColumnSource, RowFilters } from '../../../src/engine/columns/row-filters.ts';
 import { bindFilter } from '../../../src/engine/filter/bind-filter.ts';
+import type { Column } from '../../../src/engine/filter/column.ts';
 import { parseFilterExpression } from '../../../src/engine/filter/filter-expression.ts';
 import { type Kernel, loadKernel } from '../../../src/engine/native/kernel.ts';
-import { ReferenceRowFilters } from '../../../src/engine/reference/reference-row-filters.ts';
+import { referenceRowFilters } from '../../../src/engine/reference/reference-row-filters.ts';
 import { runs } from '../../helpers/runs.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
@@ -21,12 +23,12 @@ const loaded = loadKernel();
 
 /** The engines of this machine over the same files. */
 async function engines(sources: readonly ColumnSource[], rows: number): Promise<RowFilters[]> {
-  const reference = new ReferenceRowFilters(sources, rows);
-  return loaded.ok ? [reference, await NativeRowFilters.open(sources, rows, loaded.kernel)] : [reference];
+  const reference = referenceRowFilters(sources, rows);
+  return loaded.ok ? [reference, await openNativeRowFilters(sources, rows, loaded.kernel)] : [reference];
 }
 
-async function rowsOf(filters: RowFilters, expression: string): Promise<number[]> {
-  const { test: bound } = bindFilter(parseFilterExpression(expression), filters.columns, 'ix');
+async function rowsOf(filters: RowFilters, columns: readonly Column[], expression: string): Promise<number[]> {
+  const { test: bound } = bindFilter(parseFilterExpression(expression), columns, 'ix');
   return [...(await filters.rows(bound))];
 }
 
@@ -46,11 +48,11 @@ test('the rows that pass are those of the naive evaluation, in any shards, with 
           left -= shardRows.at(-1)!;
         }
         const sources = await writeColumns(folder, rows, COLUMNS, [...shardRows, left]);
-        for (const engine of await engines(sources, rows.length)) {
+        for (const [e, engine] of (await engines(sources, rows.length)).entries()) {
           for (const filter of filters) {
             const found = await engine.rows(bindFilter(filter, COLUMNS, 'ix').test);
             const expected = rows.flatMap((row, i) => (passes(filter, row, COLUMNS) ? [i] : []));
-            assert.deepEqual([...found], expected, `${engine.constructor.name}: ${JSON.stringify(filter)}`);
+            assert.deepEqual([...found], expected, `engine ${e}: ${JSON.stringify(filter)}`);
           }
           await engine.close();
         }
@@ -67,11 +69,15 @@ test('every width of codes finds its texts, at 200, 300 and 70,000 different one
     const sources = await writeColumns(folder, rows, [{ name: 's', type: 'string' }]);
     for (const engine of await engines(sources, distinct)) {
       const last = String(distinct - 1).padStart(6, '0');
-      assert.deepEqual(await rowsOf(engine, `s = 't${last}'`), [distinct - 1]);
-      assert.deepEqual(await rowsOf(engine, `s >= 't${last}'`), [distinct - 1]);
-      assert.deepEqual(await rowsOf(engine, `s in ('t000000', 't000003', 't${last}', 'none')`), [0, 3, distinct - 1]);
-      assert.equal((await rowsOf(engine, 's exists')).length, distinct);
-      assert.deepEqual(await rowsOf(engine, "s < 't000002' or s = 'none'"), [0, 1]);
+      assert.deepEqual(await rowsOf(engine, sources, `s = 't${last}'`), [distinct - 1]);
+      assert.deepEqual(await rowsOf(engine, sources, `s >= 't${last}'`), [distinct - 1]);
+      assert.deepEqual(await rowsOf(engine, sources, `s in ('t000000', 't000003', 't${last}', 'none')`), [
+        0,
+        3,
+        distinct - 1,
+      ]);
+      assert.equal((await rowsOf(engine, sources, 's exists')).length, distinct);
+      assert.deepEqual(await rowsOf(engine, sources, "s < 't000002' or s = 'none'"), [0, 1]);
       await engine.close();
     }
   }
@@ -82,7 +88,7 @@ test('many numbers in a list are found as few are', async (t) => {
   const sources = await writeColumns(await tempFolder(t), rows, [{ name: 'n', type: 'number' }], [131_073, 68_927]);
   for (const engine of await engines(sources, rows.length)) {
     const wanted = Array.from({ length: 40 }, (_, i) => 25 * i);
-    const found = await rowsOf(engine, `n in (${wanted.join(', ')})`);
+    const found = await rowsOf(engine, sources, `n in (${wanted.join(', ')})`);
     assert.deepEqual(
       found,
       rows.flatMap(({ n }, i) => (n % 25 === 0 ? [i] : [])),
@@ -122,12 +128,26 @@ test('a damaged file gives wrong rows or an error, but neither a crash nor a han
   );
 });
 
+test('a filter in TypeScript of many short tests serves others between them, and can be cancelled', async (t) => {
+  const rows = Array.from({ length: 4_096 }, (_, n) => ({ n }));
+  const sources = await writeColumns(await tempFolder(t), rows, [{ name: 'n', type: 'number' }]);
+  const filters = referenceRowFilters(sources, rows.length);
+  t.after(() => filters.close());
+  // Reads the file: from then on, a test waits for nothing.
+  await rowsOf(filters, sources, 'n exists');
+  const each = { type: 'exists', column: 0 } as const;
+  const controller = new AbortController();
+  const running = filters.rows({ type: 'or', tests: Array.from({ length: 4_000 }, () => each) }, controller.signal);
+  setImmediate(() => controller.abort());
+  await assert.rejects(running, trawlError('CANCELLED'));
+});
+
 test('a missing file, a foreign one and one of another version are named', async (t) => {
   const folder = await tempFolder(t);
   const [source] = await writeColumns(folder, [{ n: 1 }], [{ name: 'n', type: 'number' }]);
   const path = source!.paths[0]!;
   const use = async (): Promise<void> => {
-    for (const engine of await engines([source!], 1)) await rowsOf(engine, 'n = 1');
+    for (const engine of await engines([source!], 1)) await rowsOf(engine, [source!], 'n = 1');
   };
   const bytes = readFileSync(path);
   writeFileSync(path, 'x'.repeat(200));
@@ -138,6 +158,12 @@ test('a missing file, a foreign one and one of another version are named', async
   await assert.rejects(use, /column-\d+\.bin: (?:it )?has version 2, but this program reads 1/);
   writeFileSync(path, bytes.subarray(0, bytes.length - 1));
   await assert.rejects(use, trawlError('INDEX_FILE_FOREIGN', /its size differs from its header/));
+  // Ends behind the values, before the place of the texts, and its header says so.
+  const short = Buffer.from(bytes.subarray(0, 136));
+  short.writeBigUInt64LE(136n, 80);
+  writeFileSync(path, short);
+  await assert.rejects(use, trawlError('INDEX_FILE_FOREIGN', /its size differs from its header/));
+  await assert.rejects(ColumnFile.read(path), trawlError('INDEX_FILE_FOREIGN', /its size differs from its header/));
 });
 
 test('a file of another type than its column is refused, also between shards of the right type', async (t) => {
@@ -157,9 +183,9 @@ test('a file of another type than its column is refused, also between shards of 
     await assert.rejects(
       async () => {
         const filters = isNative
-          ? await NativeRowFilters.open([mixed], rows.length, (loaded as { kernel: Kernel }).kernel)
-          : new ReferenceRowFilters([mixed], rows.length);
-        await rowsOf(filters, "s = 'text 5'");
+          ? await openNativeRowFilters([mixed], rows.length, (loaded as { kernel: Kernel }).kernel)
+          : referenceRowFilters([mixed], rows.length);
+        await rowsOf(filters, [mixed], "s = 'text 5'");
       },
       trawlError('INDEX_FILE_FOREIGN', /column-\d+\.bin: it has the type number, but the column has the type string/),
     );
@@ -194,13 +220,10 @@ test('a filter is refused for an unknown column, a value of another type and a r
 
 test('the cache computes equal filters once, gives the same bitmap, and evicts the least recently used', async (t) => {
   const rows = Array.from({ length: 8_000 }, (_, n) => ({ n }));
-  const filters = new ReferenceRowFilters(
-    await writeColumns(await tempFolder(t), rows, [{ name: 'n', type: 'number' }]),
-    rows.length,
-  );
+  const columns = await writeColumns(await tempFolder(t), rows, [{ name: 'n', type: 'number' }]);
+  const filters = referenceRowFilters(columns, rows.length);
   let evaluations = 0;
   const counting: RowFilters = {
-    columns: filters.columns,
     rows: (bound) => {
       evaluations++;
       return filters.rows(bound);
@@ -210,7 +233,7 @@ test('the cache computes equal filters once, gives the same bitmap, and evicts t
   };
   // Two bitmaps of 1,000 bytes with their keys.
   const cache = new FilterCache(counting, 3_000);
-  const get = (expression: string) => cache.rows(bindFilter(parseFilterExpression(expression), filters.columns, 'ix'));
+  const get = (expression: string) => cache.rows(bindFilter(parseFilterExpression(expression), columns, 'ix'));
   const [first, second] = await Promise.all([get('n < 5 and n > 1'), get('n > 1 and n < 5')]);
   assert.equal(first, second);
   assert.equal(await get('n < 5 and n > 1'), first);
@@ -229,17 +252,17 @@ test('the cache computes equal filters once, gives the same bitmap, and evicts t
 
 test('an evaluation that failed is not cached', async () => {
   let fails = true;
-  const filters = new ReferenceRowFilters([{ name: 'n', type: 'number', paths: ['/nowhere/column-0.bin'] }], 0);
+  const source: ColumnSource = { name: 'n', type: 'number', paths: ['/nowhere/column-0.bin'] };
+  const filters = referenceRowFilters([source], 0);
   const cache = new FilterCache({
-    columns: filters.columns,
     rows: (bound) => {
       if (fails) return filters.rows(bound);
-      return new ReferenceRowFilters([{ name: 'n', type: 'number', paths: [] }], 0).rows(bound);
+      return referenceRowFilters([{ ...source, paths: [] }], 0).rows(bound);
     },
     extremes: (column, request) => filters.extremes(column, request),
     close: () => filters.close(),
   });
-  const bound = bindFilter(parseFilterExpression('n = 1'), filters.columns, 'ix');
+  const bound = bindFilter(parseFilterExpression('n = 1'), [source], 'ix');
   await assert.rejects(cache.rows(bound), trawlError('INDEX_FILE_MISSING', /column-0\.bin/));
   fails = false;
   assert.equal((await cache.rows(bound)).rows, 0);

@@ -224,6 +224,7 @@ test('JSON with a wrong part is refused with its place', () => {
     [{}, /it has no keys; expected one of and, or and not/],
     [{ source: 'wiki' }, /it has the keys "source"; expected one of and, or and not, or column and op/],
     [{ and: [{ column: 'a', op: 'exists' }], or: [] }, /it has the keys "and", "or"/],
+    [{ column: 'n', op: 'range' }, /filter: it has the keys "column", "op"; the operator range needs/],
   ] as const) {
     assert.throws(() => filterOf(json), trawlError('INVALID_REQUEST', message));
   }

@@ -3,13 +3,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { BM25_PROFILES, type Bm25Parameters } from '../../../src/engine/lexical/bm25.ts';
-import type { LexicalFields } from '../../../src/engine/lexical/lexical-fields.ts';
-import type { EngineSource } from '../../../src/engine/lexical/lexical-index.ts';
+import type { EngineSource, LexicalFields } from '../../../src/engine/lexical/lexical-index.ts';
 import { bestFields, type LexicalQuery } from '../../../src/engine/lexical/lexical-query.ts';
 import type { LexicalField } from '../../../src/engine/lexical/lexical-settings.ts';
-import { MappedLexicalFields } from '../../../src/engine/lexical/native-lexical-fields.ts';
+import { openNativeLexicalFields } from '../../../src/engine/lexical/native-lexical.ts';
 import { type Kernel, loadKernel } from '../../../src/engine/native/kernel.ts';
-import { ReferenceLexicalFields } from '../../../src/engine/reference/lexical/composed-fields.ts';
+import { referenceLexicalFields } from '../../../src/engine/reference/lexical/composed-fields.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -22,8 +21,8 @@ const skip = loaded.ok ? false : `the native engine is not available: ${loaded.r
 const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
 type Sources = ReadonlyMap<LexicalField, EngineSource>;
 const ENGINES = {
-  native: (sources: Sources): Promise<LexicalFields> => MappedLexicalFields.open(sources, kernel),
-  reference: async (sources: Sources): Promise<LexicalFields> => new ReferenceLexicalFields(sources),
+  native: (sources: Sources): Promise<LexicalFields> => openNativeLexicalFields(sources, kernel),
+  reference: (sources: Sources): Promise<LexicalFields> => referenceLexicalFields(sources),
 };
 
 interface Passage {
@@ -180,6 +179,9 @@ for (const [name, open] of Object.entries(ENGINES)) {
     const weighted = await scores(bestFields('river danube', names, { weights: { title: 2 } }));
     assert.equal(weighted.get(4), Math.fround(2 * title.get(4)!));
     assert.deepEqual(await scores(bestFields('river danube', names, { weights: { title: 0 } })), text);
+    const boosted = await scores(match('text', 'danube', { boost: 2 }));
+    const doubled = [...(await scores(match('text', 'danube')))].map(([row, score]) => [row, 2 * score] as const);
+    assert.deepEqual([...boosted], doubled, 'one term');
     const { terms } = await fields.search({ queries: [bestFields('river river danube', names)], k: 1 });
     assert.deepEqual([...terms], [2], 'a term of both fields counts once');
   });

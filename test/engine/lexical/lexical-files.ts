@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { EngineSource, LexicalResult } from '../../../src/engine/lexical/lexical-index.ts';
 import type { EngineAnalyser } from '../../../src/engine/lexical/lexical-settings.ts';
-import { openLexicalWriter } from '../../../src/engine/lexical/open-lexical-writer.ts';
+import { openLexicalWriter } from '../../../src/engine/lexical/open-lexical.ts';
 import type { Kernel } from '../../../src/engine/native/kernel.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 

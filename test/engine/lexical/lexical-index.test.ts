@@ -12,8 +12,8 @@ import {
   termWeight,
 } from '../../../src/engine/lexical/bm25.ts';
 import type { EngineSource, LexicalIndex } from '../../../src/engine/lexical/lexical-index.ts';
-import { MappedLexicalIndex } from '../../../src/engine/lexical/native-lexical-index.ts';
-import { openLexicalWriter } from '../../../src/engine/lexical/open-lexical-writer.ts';
+import { openNativeLexicalIndex } from '../../../src/engine/lexical/native-lexical.ts';
+import { openLexicalWriter } from '../../../src/engine/lexical/open-lexical.ts';
 import { type Kernel, loadKernel } from '../../../src/engine/native/kernel.ts';
 import { ReferenceLexicalIndex } from '../../../src/engine/reference/lexical/reference-lexical-index.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
@@ -27,7 +27,7 @@ const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
 const ENGINES = {
-  native: (source: EngineSource) => MappedLexicalIndex.open(source, kernel),
+  native: (source: EngineSource) => openNativeLexicalIndex(source, kernel),
   reference: async (source: EngineSource): Promise<LexicalIndex> => new ReferenceLexicalIndex(source),
 };
 
@@ -232,7 +232,7 @@ test('both engines have the same hits for random corpora, queries, shards and de
     fc.asyncProperty(
       fc.array(text, { minLength: 1, maxLength: 60 }),
       fc.array(text, { minLength: 1, maxLength: 4 }),
-      fc.constantFrom('english', 'standard', 'whitespace', 'cjk', 'anserini'),
+      fc.constantFrom('english', 'standard', 'whitespace', 'cjk'),
       fc.integer({ min: 0, max: 60 }),
       fc.integer({ min: 1, max: 70 }),
       fc.integer({ min: 0, max: 7 }),

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import type { AnalyserName } from '../../../src/engine/lexical/lexical-settings.ts';
-import { openLexicalWriter } from '../../../src/engine/lexical/open-lexical-writer.ts';
+import { openLexicalWriter } from '../../../src/engine/lexical/open-lexical.ts';
 import { type Kernel, loadKernel } from '../../../src/engine/native/kernel.ts';
+import { writeLexicalFile } from '../../../src/engine/reference/lexical/lexical-file-writer.ts';
 import { ReferenceLexicalIndex } from '../../../src/engine/reference/lexical/reference-lexical-index.ts';
 import { ReferenceLexicalWriter } from '../../../src/engine/reference/lexical/reference-lexical-writer.ts';
 import { runs } from '../../helpers/runs.ts';
@@ -153,4 +154,11 @@ test('the writer in TypeScript stops when cancelled, refuses simultaneous calls,
   await first;
   await assert.rejects(writer.finish(AbortSignal.abort()), trawlError('CANCELLED'));
   await assert.rejects(writer.finish(), trawlError('OUTPUT_NOT_WRITABLE', /none/));
+  const content = {
+    tokens: 1,
+    lengthCodes: Uint8Array.of(1),
+    byTerm: () => assert.fail('encoded before the file is open'),
+  };
+  const writing = writeLexicalFile(join(folder, 'none', 'a.bm25'), 'english', content);
+  await assert.rejects(writing, trawlError('OUTPUT_NOT_WRITABLE', /none/));
 });

@@ -9,7 +9,7 @@ import { importModel } from '../../../indexer/model-import/import-model.ts';
 import type { TrawlError } from '../../../src/base/errors.ts';
 import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { ADDON_PATH, type Addon } from '../../../src/engine/native/load-addon.ts';
-import { fromNative } from '../../../src/engine/native/native-error.ts';
+import { fromNative } from '../../../src/engine/native/native-function.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { CodesWriter } from '../../../src/engine/vectors/codes-writer.ts';
 import { collectGarbage } from '../../helpers/collect-garbage.ts';
@@ -218,7 +218,12 @@ test('every function of the addon refuses arguments of another type with an erro
   // A handle of another object, and a closed one.
   const another = await addon.openIndex(900_007, withRows({}));
   assert.throws(() => addon.closeCodes(another), { code: 'BAD_ARGUMENT', message: /handle/ });
+  assert.throws(() => addon.search(1_000_021, another, { queries: values, count: 19, k: 3, isa: 'serial' }), {
+    code: 'BAD_ARGUMENT',
+    message: /^queries must be count x dimension values/,
+  });
   addon.closeIndex(another);
+  assert.throws(() => addon.closeIndex(another), { code: 'BAD_ARGUMENT', message: /closed/ });
   assert.throws(() => addon.indexFacts(another), { code: 'BAD_ARGUMENT', message: /closed/ });
   assert.throws(() => addon.search(1_000_007, another, { queries: values, count: 20, k: 3, isa: 'serial' }), {
     code: 'BAD_ARGUMENT',

@@ -6,10 +6,10 @@ import { test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { METRICS } from '../../../src/engine/metric.ts';
-import { ReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
+import { openReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
-import type { IndexSource } from '../../../src/engine/vectors/index-source.ts';
 import { checkScoresFit } from '../../../src/engine/vectors/search-checks.ts';
+import type { IndexSource, VectorIndex } from '../../../src/engine/vectors/vector-index.ts';
 import { runModule } from '../../helpers/run-module.ts';
 import { MANY, runs } from '../../helpers/runs.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
@@ -142,7 +142,7 @@ test('only live rows of the filter are found', async (t) => {
   const whole = await openForTest(t, await writeSource(folder, rows, { shards: 3 }), 2);
   const withDeleted = await openForTest(t, await writeSource(folder, rows, { shards: 3, liveRows }), 2);
   const k = 600;
-  const search = async (index: ReferenceIndex, bitmap?: RowBitmap): Promise<unknown> =>
+  const search = async (index: VectorIndex, bitmap?: RowBitmap): Promise<unknown> =>
     hitsOf(await index.search({ ...request(queries, k), filter: bitmap }));
   assert.deepEqual(await search(whole, filter), expectedHits(rows, queries, k, { filter }));
   assert.deepEqual(await search(withDeleted), expectedHits(rows, queries, k, { filter: liveRows }));
@@ -297,7 +297,7 @@ test('a k or count out of range is refused', async (t) => {
 test('an invalid number of threads is refused', async (t) => {
   const source = await writeSource(await tempFolder(t), normalRows(5, 2, 1));
   for (const threads of [0, -1, 1.5, Number.NaN]) {
-    await assert.rejects(ReferenceIndex.open(source, { threads }), /threads is .*whole number from 1/);
+    await assert.rejects(openReferenceIndex(source, { threads }), /threads is .*whole number from 1/);
   }
 });
 
@@ -305,9 +305,9 @@ test('a missing or short file is refused by name when the index opens', async (t
   const folder = await tempFolder(t);
   const source = await writeSource(folder, normalRows(10, 4, 1), { shards: 2 });
   truncateSync(source.shards[1]!.segments[0]!.path, 100);
-  await assert.rejects(ReferenceIndex.open(source), trawlError('INDEX_FILE_TRUNCATED', /vectors-1-of-2\.faiss/));
+  await assert.rejects(openReferenceIndex(source), trawlError('INDEX_FILE_TRUNCATED', /vectors-1-of-2\.faiss/));
   rmSync(source.shards[0]!.segments[0]!.path);
-  await assert.rejects(ReferenceIndex.open(source), trawlError('INDEX_FILE_MISSING', /vectors-0-of-2\.faiss/));
+  await assert.rejects(openReferenceIndex(source), trawlError('INDEX_FILE_MISSING', /vectors-0-of-2\.faiss/));
 });
 
 test('a file that is truncated while the index is open fails the search by name and no other', async (t) => {
@@ -388,6 +388,31 @@ test('closing waits for running searches, and refuses later ones', async (t) => 
   await assert.rejects(index.search(request(queries, 1)), trawlError('NOT_READY'));
 });
 
+test('closing waits for a search whose answer arrives in the same event as the end of its thread', async (t) => {
+  const threads: Worker[] = [];
+  const onWorker = (worker: Worker): number => threads.push(worker);
+  process.on('worker', onWorker);
+  const index = await openForTest(t, await writeSource(await tempFolder(t), normalRows(5, 2, 1)), 1);
+  process.off('worker', onWorker);
+  const [thread] = threads;
+  // The answer arrives when the thread ends, or 100 ms late if the thread waits for the search.
+  const [receive] = thread!.listeners('message') as [(message: unknown) => void];
+  thread!.off('message', receive).on('message', (message) => {
+    const deliver = (): void => {
+      clearTimeout(timer);
+      thread!.off('exit', deliver);
+      receive(message);
+    };
+    const timer = setTimeout(deliver, 100);
+    thread!.prependListener('exit', deliver);
+  });
+  const ended: string[] = [];
+  const running = index.search(request(normalRows(1, 2, 1), 1)).then(() => ended.push('search'));
+  const closing = index.close().then(() => ended.push('close'));
+  await Promise.all([running, closing]);
+  assert.deepEqual(ended, ['search', 'close']);
+});
+
 test('closing twice at the same time works', async (t) => {
   const index = await openForTest(t, await writeSource(await tempFolder(t), normalRows(5, 2, 1)), 2);
   await Promise.all([index.close(), index.close()]);
@@ -414,14 +439,14 @@ test('when a thread dies, running and later searches fail', async (t) => {
 test('a search or a close keeps the process alive, an open index does not', async (t) => {
   const source = await writeSource(await tempFolder(t), normalRows(3000, 32, 1));
   const { status, stdout, stderr } = runModule(`
-    const { ReferenceIndex } = await import('#root/src/engine/reference/reference-index.js');
-    const index = await ReferenceIndex.open(${JSON.stringify(source)}, { threads: 2 });
+    const { openReferenceIndex } = await import('#root/src/engine/reference/reference-index.js');
+    const index = await openReferenceIndex(${JSON.stringify(source)}, { threads: 2 });
     const queries = new Float32Array(200 * 32).fill(1);
     const search = index.search({ queries, count: 200, k: 1 }).then(({ counts }) => console.log('found', counts.length));
     await index.close();
     console.log('closed');
     await search;
-    const idle = await ReferenceIndex.open(${JSON.stringify(source)}, { threads: 2 });
+    const idle = await openReferenceIndex(${JSON.stringify(source)}, { threads: 2 });
     await idle.search({ queries: queries.subarray(0, 32), count: 1, k: 1 });
     console.log('idle');
   `);

@@ -29,7 +29,7 @@ test('rows appended in blocks are in the file in order, and its size and checksu
   const bytes = readFileSync(path);
   assert.equal(bytes.length, fileBytes);
   assert.equal(createHash('sha256').update(bytes).digest('hex'), sha256);
-  assert.deepEqual(decodeFlatHeader(bytes, path, bytes.length), SHAPE);
+  assert.deepEqual(decodeFlatHeader(bytes, path), SHAPE);
   assert.deepEqual(segment, { path, offset: 45, bytes: 140, dtype: 'float32' });
   assert.deepEqual(bytes.subarray(45), Buffer.from(values.buffer));
   const reader = new SegmentReader([segment], 5);

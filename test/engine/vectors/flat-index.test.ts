@@ -10,8 +10,8 @@ import { type Kernel, loadKernel, makeKernel } from '../../../src/engine/native/
 import { ADDON_PATH, type Addon } from '../../../src/engine/native/load-addon.ts';
 import { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { CodesWriter } from '../../../src/engine/vectors/codes-writer.ts';
-import { FlatIndex } from '../../../src/engine/vectors/flat-index.ts';
-import type { IndexSource } from '../../../src/engine/vectors/index-source.ts';
+import { type FlatIndex, openFlatIndex } from '../../../src/engine/vectors/flat-index.ts';
+import type { IndexSource } from '../../../src/engine/vectors/vector-index.ts';
 import { runModule } from '../../helpers/run-module.ts';
 import { runs } from '../../helpers/runs.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
@@ -71,7 +71,7 @@ async function openNative(
   const plain = await writeSource(folder, rows, options);
   const coded = options.codes === false ? plain : await withCodes(folder, plain, rows);
   const source = options.components === undefined ? coded : await withPrefilters(folder, coded, options.components);
-  const index = await FlatIndex.open(source, kernel);
+  const index = await openFlatIndex(source, kernel);
   t.after(() => index.close());
   return { index, source, folder };
 }
@@ -107,7 +107,7 @@ for (const metric of METRICS) {
     const rows = manyRows;
     const queries = { values: fewComponents(70, 192, 22).values.slice(0, 70 * 192), dimension: 192 };
     const { index, source } = await openNative(t, rows, { metric, components: 64 });
-    const without = await FlatIndex.open(
+    const without = await openFlatIndex(
       { ...source, shards: source.shards.map(({ prefilter: _, ...shard }) => shard) },
       kernel,
     );
@@ -139,11 +139,11 @@ test('a prefilter of other codes and a damaged one are refused by name, and veri
   const [shard] = source.shards;
   const [stranger] = other.source.shards;
   await assert.rejects(
-    () => FlatIndex.open({ ...source, shards: [{ ...shard!, prefilter: stranger!.prefilter! }] }, kernel),
+    () => openFlatIndex({ ...source, shards: [{ ...shard!, prefilter: stranger!.prefilter! }] }, kernel),
     trawlError('INDEX_FILE_FOREIGN', /prefilter was made for other codes/),
   );
   await assert.rejects(
-    () => FlatIndex.open({ ...source, shards: [{ ...shard!, prefilter: shard!.codes! }] }, kernel),
+    () => openFlatIndex({ ...source, shards: [{ ...shard!, prefilter: shard!.codes! }] }, kernel),
     trawlError('INDEX_FILE_FOREIGN', /not a prefilter file/),
   );
   const spec = { rows: 2_000, segments: shard!.segments, dtype: 'float32' as const };
@@ -258,7 +258,7 @@ test('deleted rows are never found, and no search copies or combines bitmaps on 
       },
     ]),
   ) as unknown as Addon;
-  const index = await FlatIndex.open(source, makeKernel(recorded));
+  const index = await openFlatIndex(source, makeKernel(recorded));
   t.after(() => index.close());
   const filter = bitmapOf(500, 10, 0.5);
   for (const request of [{}, {}, { filter }]) {
@@ -287,7 +287,7 @@ test('NaN and infinity are refused with their place, in queries and in rows', { 
   const writer = new CodesWriter(join(folder, 'codes.i8'), { metric: 'inner-product', dimension: 8 }, kernel);
   await assert.rejects(writer.append(rows.values), trawlError('NON_FINITE_VECTOR', /row 42.*column 5/i));
   writer.abandon();
-  const unchecked = await FlatIndex.open(await writeUnchecked(folder, rows), kernel);
+  const unchecked = await openFlatIndex(await writeUnchecked(folder, rows), kernel);
   t.after(() => unchecked.close());
   const search = unchecked.search({ queries: new Float32Array(8).fill(1), count: 1, k: 3 });
   await assert.rejects(search, trawlError('NON_FINITE_VECTOR', /42/));
@@ -346,7 +346,7 @@ test('codes of other rows, another metric, or damaged codes are refused by name'
   const [shard] = source.shards;
   const codes = shard!.codes!;
   const reopen = (changed: Partial<IndexSource>): Promise<FlatIndex> =>
-    FlatIndex.open({ ...source, ...changed }, kernel);
+    openFlatIndex({ ...source, ...changed }, kernel);
   await assert.rejects(() => reopen({ metric: 'l2' }), trawlError('INDEX_FILE_FOREIGN', /codes|metric/));
   const fewer = { ...shard!, rows: 299, segments: [{ ...shard!.segments[0]!, bytes: 299 * 16 * 4 }] };
   await assert.rejects(() => reopen({ rows: 299, shards: [fewer] }), trawlError('INDEX_FILE_FOREIGN', /299|300/));
@@ -440,13 +440,13 @@ test('every instruction set of this machine gives the same bits', { skip }, () =
 test('the process ends cleanly whatever the engine is doing', { skip }, () => {
   const prepare = `
     const { writeSource, normalRows } = await import('#root/test/engine/vectors/index-files.js');
-    const { FlatIndex } = await import('#root/src/engine/vectors/flat-index.js');
+    const { openFlatIndex } = await import('#root/src/engine/vectors/flat-index.js');
     const { loadKernel } = await import('#root/src/engine/native/kernel.js');
     const { mkdtempSync, rmSync } = await import('node:fs');
     const folder = mkdtempSync('/tmp/trawl-test-');
     process.on('exit', () => rmSync(folder, { recursive: true }));
     const rows = normalRows(20000, 64, 1);
-    const index = await FlatIndex.open(await writeSource(folder, rows), loadKernel().kernel);
+    const index = await openFlatIndex(await writeSource(folder, rows), loadKernel().kernel);
     const search = () => index.search({ queries: rows.values.slice(0, 64 * 500), count: 500, k: 10 });
   `;
   for (const ending of [

@@ -2,13 +2,18 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Metric } from '../../../src/engine/metric.ts';
-import { ReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
+import { openReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
 import { type ReferenceInput, referenceSearch } from '../../../src/engine/reference/reference-search.ts';
 import type { RowBitmap } from '../../../src/engine/row-bitmap.ts';
 import { TopK } from '../../../src/engine/top-k.ts';
 import { FlatIndexWriter } from '../../../src/engine/vectors/flat-index-writer.ts';
-import type { IndexSource, ShardSource } from '../../../src/engine/vectors/index-source.ts';
-import { placesPerQuery, type SearchResult } from '../../../src/engine/vectors/vector-index.ts';
+import {
+  type IndexSource,
+  placesPerQuery,
+  type SearchResult,
+  type ShardSource,
+  type VectorIndex,
+} from '../../../src/engine/vectors/vector-index.ts';
 import { seededNormal, seededRandom } from '../../helpers/seeded-random.ts';
 
 export interface Rows {
@@ -56,8 +61,8 @@ export async function writeUnchecked(folder: string, { values, dimension }: Rows
   return { dimension, metric: 'inner-product', rows, shards: [{ firstRow: 0, rows, segments }] };
 }
 
-export async function openForTest(t: TestContext, source: IndexSource, threads?: number): Promise<ReferenceIndex> {
-  const index = await ReferenceIndex.open(source, threads === undefined ? {} : { threads });
+export async function openForTest(t: TestContext, source: IndexSource, threads?: number): Promise<VectorIndex> {
+  const index = await openReferenceIndex(source, threads === undefined ? {} : { threads });
   t.after(() => index.close());
   return index;
 }

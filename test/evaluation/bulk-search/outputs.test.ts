@@ -39,10 +39,10 @@ function encoded(format: (typeof OUTPUT_FORMATS)[number], shape: Partial<OutputS
 }
 
 test('the format of the output follows from the name', () => {
-  const named = ['a.parquet', 'rows.NPY', 'x.trec', 'x.run', 'hits.jsonl', 'hits', 'hits.txt'];
+  const named = ['a.parquet', 'rows.NPY', 'x.trec', 'x.run', 'hits.jsonl', 'hits', 'hits.txt', 'folder/.npy'];
   assert.deepEqual(
     named.map((name) => outputFormatOf(name, undefined)),
-    ['parquet', 'npy', 'trec', 'trec', 'jsonl', 'jsonl', 'jsonl'],
+    ['parquet', 'npy', 'trec', 'trec', 'jsonl', 'jsonl', 'jsonl', 'npy'],
   );
   assert.equal(outputFormatOf('a.npy', 'jsonl'), 'jsonl');
 });
@@ -80,7 +80,12 @@ test('a .npy file has a row of k numbers for each query, -1 where there are fewe
     Array.from({ length: 9 }, (_, i) => scores.readFloatLE(scoreHead!.length + 4 * i)),
     [Math.fround(0.1), -2, lowest, lowest, lowest, lowest, 1, lowest, lowest],
   );
+});
+
+test('without a score file no scores are gathered', (t) => {
+  const fill = t.mock.method(Float32Array.prototype, 'fill');
   assert.equal(encoded('npy')[1]!.length, 0);
+  assert.equal(fill.mock.callCount(), 0);
 });
 
 test('Parquet has a row for each hit, with ranks from 1, and none for a query without hits', async (t) => {

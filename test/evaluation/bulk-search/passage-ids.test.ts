@@ -52,7 +52,7 @@ async function open(t: TestContext): Promise<Opened> {
       return store.idsOf(rows, signal);
     },
   };
-  const ids = PassageIds.of([{ name: undefined, store: watched, shards }]);
+  const ids = new PassageIds([{ name: undefined, store: watched, shards }]);
   t.after(() => ids.close());
   return { ids, asked };
 }

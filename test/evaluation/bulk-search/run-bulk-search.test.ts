@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeEncoder } from '../../../evaluation/bulk-search/outputs/output-format.ts';
-import type { BulkQuery, QuerySource } from '../../../evaluation/bulk-search/query-source.ts';
+import type { BulkQuery, QuerySource } from '../../../evaluation/bulk-search/query-file.ts';
 import { type BulkSearch, type Progress, runBulkSearch } from '../../../evaluation/bulk-search/run-bulk-search.ts';
 import { ERROR_CODES, type ErrorCode, TrawlError } from '../../../src/base/errors.ts';
 import { ResumableOutput } from '../../../src/base/system/resumable-output.ts';

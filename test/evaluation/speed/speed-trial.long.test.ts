@@ -4,7 +4,7 @@ import { heldOutQueries } from '../../../bench/flat/queries.ts';
 import { openTrawlEngine } from '../../../bench/flat/trawl-engine.ts';
 import { basisFor } from '../../../bench/vectors/vector-basis.ts';
 import { syntheticFile } from '../../../bench/vectors/vector-cache.ts';
-import { expectedSearch } from '../../../evaluation/speed/expected-search.ts';
+import { expectedSearch } from '../../../evaluation/speed/search-forecast.ts';
 import { trySpeed } from '../../../evaluation/speed/speed-trial.ts';
 import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { checkRow } from '../../../corpus/check-row.ts';
 import { columnValues } from '../../../src/engine/columns/column-values.ts';
 import { checkDocument } from '../../../src/index/document-store/check-document.ts';
-import type { IndexDefinition } from '../../../src/index/document-store/index-definition.ts';
+import type { IndexDefinition } from '../../../src/index/document-store/index-files.ts';
 import { sourceOfRow, writtenRow } from '../../../src/index/document-store/written-row.ts';
 import { runs } from '../../helpers/runs.ts';
 

@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import { encodeVector } from '../../../src/base/base64-vector.ts';
 import type { EndpointRecord } from '../../../src/encoder/identity/endpoint-record.ts';
 import type { ModelIdentity } from '../../../src/encoder/identity/model-identity.ts';
-import { compareProbes } from '../../../src/encoder/identity/probe-vectors.ts';
-import { isSameModel } from '../../../src/encoder/identity/same-model.ts';
+import { compareProbes, isSameModel } from '../../../src/encoder/identity/same-model.ts';
 import { modelIdentity } from '../../helpers/model-identity.ts';
 
 function endpointModel(values: readonly number[] | null, fields: Partial<ModelIdentity> = {}): ModelIdentity {

@@ -6,6 +6,7 @@ import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import { PassageFile } from '../../../src/index/passages/passage-file.ts';
 import { SqlitePassageStore } from '../../../src/index/passages/sqlite-passage-store.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 import { writePassages } from './passage-files.ts';
 
 const ROWS: readonly [id: string | number | bigint | null, document: string][] = [
@@ -122,4 +123,5 @@ test('the fields of a document: ids with all digits, titles from both columns', 
       assert.equal(found[name as keyof typeof found], value, `${document} ${name}`);
     }
   }
+  assert.throws(() => documentFields('not json'), trawlError('INTERNAL', /a stored document does not parse/));
 });

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { PassageShard } from '../../../src/index/passages/passage-protocol.ts';
+import type { PassageRequest, PassageShard } from '../../../src/index/passages/passage-protocol.ts';
 import { SqlitePassageStore } from '../../../src/index/passages/sqlite-passage-store.ts';
 import { runModule } from '../../helpers/run-module.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -106,8 +106,8 @@ test('small reads share a message and do not wait for a large one', async (t) =>
   const sent: number[] = [];
   const [thread] = threads;
   const post = thread!.postMessage.bind(thread);
-  thread!.postMessage = (message: { rows?: Float64Array }) => {
-    if (message.rows !== undefined) sent.push(message.rows.length);
+  thread!.postMessage = (message: { request?: PassageRequest }) => {
+    if (message.request !== undefined) sent.push(message.request.items.length);
     post(message);
   };
   const ended: string[] = [];
@@ -118,8 +118,8 @@ test('small reads share a message and do not wait for a large one', async (t) =>
   });
   await Promise.all([big, ...small]);
   assert.equal(ended.at(-1), 'big');
-  // 42 if every message is full; a slow machine ends messages at their time limit.
-  assert.ok(sent.length < 150, `${sent.length} messages for 201 reads`);
+  // 40 if every message is full; a slow machine ends messages at their time limit.
+  assert.ok(sent.length >= 40 && sent.length < 150, `${sent.length} messages for 201 reads`);
   assert.ok(Math.max(...sent) <= 512);
 });
 
@@ -204,6 +204,22 @@ test('a read that kills every reader fails alone, and others are answered', asyn
   await nextIteration();
   await threads[1]!.terminate();
   await failing;
+  assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
+});
+
+test('readers that die far apart are all replaced: an error of a look-up between two deaths is an answer, too', async (t) => {
+  const shards = await writeShards(t, [600]);
+  const database = new Database(shards[0]!.path);
+  database.exec('DROP INDEX passages_by_title');
+  database.close();
+  const { store, threads } = await withThreads(t, shards);
+  for (let death = 0; death < 4; death++) {
+    await assert.rejects(store.find('title', ['a', 'b'], 1), trawlError('NOT_SUPPORTED'));
+    const deaths = threads.length;
+    await threads.at(-1)!.terminate();
+    while (threads.length === deaths && store.failure === undefined) await sleep(1);
+  }
+  assert.equal(store.failure, undefined);
   assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
 });
 

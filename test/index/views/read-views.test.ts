@@ -81,6 +81,6 @@ test('a fault is named with the file, the view, the place and what is expected',
   }
   assert.throws(
     () => readViews('/no/such/views.json'),
-    trawlError('CONFIG_INVALID', /^\/no\/such\/views\.json: the file of views cannot be read/),
+    trawlError('CONFIG_INVALID', /^\/no\/such\/views\.json: the file of views does not exist/),
   );
 });

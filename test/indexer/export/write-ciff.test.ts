@@ -144,6 +144,16 @@ for (const [what, name, made] of [
   });
 }
 
+test('the progress of an export without postings is a number', { skip }, async (t) => {
+  const { folder, index } = await indexOf(t, [
+    { id: 'a', contents: '…' },
+    { id: 'b', contents: '' },
+  ]);
+  const done: number[] = [];
+  await exportIndex({ index, files: { ciff: join(folder, 'a.ciff') }, onProgress: ({ rows }) => done.push(rows) });
+  assert.ok(done.length > 0 && done.every(Number.isInteger), String(done));
+});
+
 test('a passage without an id has its row number, and the files of one --drop-removed export agree', {
   skip,
 }, async (t) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { TrawlError } from '../../../src/base/errors.ts';
 import { commitOf } from '../../helpers/hub-server.ts';
 import { seededBytes } from '../../helpers/seeded-bytes.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
@@ -60,15 +61,18 @@ test('a slow but steady transfer is not a stall', async (t) => {
   assert.deepEqual(notices, []);
 });
 
-for (const [name, wrong] of [
-  ['other content of the same length', seededBytes(9, BIG.length)],
-  ['a shorter file', BIG.subarray(0, 1000)],
-  ['a longer file', Buffer.concat([BIG, Buffer.from('more')])],
+for (const [name, wrong, isOther] of [
+  ['other content of the same length', seededBytes(9, BIG.length), true],
+  ['a shorter file', BIG.subarray(0, 1000), false],
+  ['a longer file', Buffer.concat([BIG, Buffer.from('more')]), false],
 ] as const) {
   test(`${name} than on the hub is refused and discarded`, async (t) => {
     const { hub, folder, fetch } = await start(t);
     hub.behaviour['big.bin'] = { content: Buffer.from(wrong) };
-    await assert.rejects(fetch(), trawlError('DOWNLOAD_CORRUPT', /big\.bin/));
+    await assert.rejects(fetch(), (error: TrawlError) => {
+      assert.equal(error.details.target, isOther ? join(folder, 'big.bin') : undefined);
+      return trawlError('DOWNLOAD_CORRUPT', /big\.bin/)(error);
+    });
     assert.ok(!existsSync(join(folder, 'big.bin')));
     assert.ok(!existsSync(join(folder, 'big.bin.partial')));
     delete hub.behaviour['big.bin'];

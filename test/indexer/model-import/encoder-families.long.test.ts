@@ -6,8 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { GRAPH_FILES } from '../../../indexer/model-import/plan-checkpoint.ts';
 import { readModelFolder } from '../../../src/encoder/model/model-folder.ts';
-import { ModelEncoder } from '../../../src/encoder/model-encoder.ts';
-import { openEncoder } from '../../../src/encoder/open-encoder.ts';
+import { openEncoder, openModelEncoder } from '../../../src/encoder/open-encoder.ts';
 import { TextTokenizer } from '../../../src/encoder/tokenizer/tokenizer.ts';
 import { fixture, writeJson } from '../../encoder/model-fixtures.ts';
 import { runs } from '../../helpers/runs.ts';
@@ -113,7 +112,7 @@ for (const family of new Set(FAMILIES.map(([, each]) => each))) {
     );
     for (const precision of ['float32', 'int8'] as const) {
       const model = await readModelFolder(folder, {}, { precision });
-      const encoder = await ModelEncoder.open({ model, workers: 2 });
+      const encoder = await openModelEncoder({ model, workers: 2 });
       t.after(() => encoder.close());
       const { vectors } = await encoder.encode(texts, { inputType: 'query' });
       for (const [i, text] of texts.entries()) {

@@ -7,8 +7,7 @@ import { OnnxGraph } from '../../../indexer/model-import/onnx-graph.ts';
 import { writeOnnx } from '../../../indexer/model-import/onnx-writer.ts';
 import { readModelFolder, verifyModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { ONNX_TYPES } from '../../../src/encoder/model/onnx-messages.ts';
-import { ModelEncoder } from '../../../src/encoder/model-encoder.ts';
-import { openEncoder } from '../../../src/encoder/open-encoder.ts';
+import { openEncoder, openModelEncoder } from '../../../src/encoder/open-encoder.ts';
 import { TextTokenizer } from '../../../src/encoder/tokenizer/tokenizer.ts';
 import { transformersModel } from '../../encoder/model-fixtures.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
@@ -158,7 +157,7 @@ test('a graph that takes the last column is refused where batches are padded on 
     const folder = await transformersModel(t, 'decoder', DECODER_FILES, 'unused.onnx');
     await writeDecoder(join(folder, 'model.onnx'), 'float32', { pools });
     const { folder: out } = await importModel(folder, { out: `${folder}-out` });
-    const opening = ModelEncoder.open({ model: await readModelFolder(out), workers: 1, batchTokens: 512 });
+    const opening = openModelEncoder({ model: await readModelFolder(out), workers: 1, batchTokens: 512 });
     if (pools) await assert.rejects(opening, trawlError('MODEL_INVALID', /pads it on the right.*--device cpu/));
     else await (await opening).close();
   }
@@ -197,4 +196,18 @@ test('a damaged graph and a graph with unknown inputs are refused', async (t) =>
     importModel(folder, { out: `${folder}-out` }),
     trawlError('MODEL_INVALID', /has the inputs input_odd/),
   );
+});
+
+test('the exported encoder of a classifier is imported, whatever files of a late-interaction model are beside it', async (t) => {
+  const folder = await transformersModel(t, 'encoder-of-classifier', {
+    'config.json': {
+      model_type: 'mpnet',
+      architectures: ['MPNetForSequenceClassification'],
+      hidden_size: 10,
+      max_position_embeddings: POSITIONS,
+    },
+    'artifact.metadata': {},
+  });
+  const { description } = await importModel(folder, { out: `${folder}-out` });
+  assert.deepEqual([description.kind, description.graph.output], ['encoder', 'token_embeddings']);
 });

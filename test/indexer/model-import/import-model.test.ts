@@ -4,6 +4,8 @@ import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { importModel } from '../../../indexer/model-import/import-model.ts';
+import type { TrawlError } from '../../../src/base/errors.ts';
+import { FileLock } from '../../../src/base/system/file-lock.ts';
 import { readModelFolder, verifyModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { openEncoder } from '../../../src/encoder/open-encoder.ts';
 import { TextTokenizer } from '../../../src/encoder/tokenizer/tokenizer.ts';
@@ -93,13 +95,13 @@ test('a checkpoint is imported in several precisions, each close to the referenc
 
 test('an imported model opens in each of its precisions, with the identity of the chosen graph', async (t) => {
   const checkpoint = await tinyCheckpoint(t);
-  const { folder, description } = await imported(checkpoint, { precisions: ['float32', 'int8'], name: 'tiny-one' });
+  const { folder } = await imported(checkpoint, { precisions: ['float32', 'int8'], name: 'tiny-one' });
   const byDefault = await readModelFolder(folder);
   const int8 = await readModelFolder(folder, {}, { precision: 'int8' });
   assert.deepEqual([byDefault.identity.precision, int8.identity.precision], ['float32', 'int8']);
   assert.deepEqual([byDefault.identity.name, byDefault.precisions], ['tiny-one', ['float32', 'int8']]);
   assert.notEqual(byDefault.identity.sha256, int8.identity.sha256);
-  assert.equal(byDefault.weightsSha256, description.weightsSha256);
+  assert.equal(byDefault.identity.sourceSha256, int8.identity.sourceSha256);
   assert.equal(await verifyModelFolder(byDefault), 3);
   await assert.rejects(
     readModelFolder(folder, {}, { precision: 'float16' }),
@@ -199,7 +201,8 @@ test('an existing folder is not overwritten, and the remains of an interrupted i
 
 test('a second import into the same folder at the same time is refused, and the first one succeeds', async (t) => {
   const { folder } = await tinyCheckpoint(t);
-  const busy = trawlError('MODEL_LOCKED', /Another process is writing /);
+  const busy = (error: TrawlError): boolean =>
+    trawlError('MODEL_LOCKED', /Another process is writing /)(error) && error.details.folder === `${folder}-out`;
   let second: Promise<void> | undefined;
   await imported(folder, { onProgress: () => (second ??= assert.rejects(imported(folder), busy)) });
   await second;
@@ -217,4 +220,12 @@ test('a cancelled import leaves no files, and every stage of the progress reache
   await imported(folder, { onProgress: ({ stage, done, total }) => last.set(stage, [done, total]) });
   assert.deepEqual([...last.keys()], ['write float32', 'read', 'check float32']);
   for (const [done, total] of last.values()) assert.equal(done, total);
+});
+
+test('without space for the lock file the import fails with DISK_FULL', async (t) => {
+  const { folder } = await tinyCheckpoint(t);
+  t.mock.method(FileLock, 'acquire', () => {
+    throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+  });
+  await assert.rejects(imported(folder), trawlError('DISK_FULL', /\.lock: no space left on the disk/));
 });

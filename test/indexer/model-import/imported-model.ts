@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { type ImportedModel, type ImportOptions, importModel } from '../../../indexer/model-import/import-model.ts';
-import { integerProductSettings } from '../../../src/encoder/inference/integer-products.ts';
+import { integerProductSettings } from '../../../src/encoder/inference/int8-runner.ts';
 import { gelu, type ReferenceEncoder } from './reference-encoder.ts';
 import { HIDDEN, LAYERS, type TinyCheckpoint } from './tiny-checkpoint.ts';
 

@@ -6,7 +6,7 @@ import { CheckpointWeights } from '../../../indexer/model-import/checkpoint-weig
 import { GraphArithmetic, type InputScales } from '../../../indexer/model-import/graph-arithmetic.ts';
 import { OnnxGraph } from '../../../indexer/model-import/onnx-graph.ts';
 import { writeOnnx } from '../../../indexer/model-import/onnx-writer.ts';
-import { integerProductSettings } from '../../../src/encoder/inference/integer-products.ts';
+import { integerProductSettings } from '../../../src/encoder/inference/int8-runner.ts';
 import { seededNormal } from '../../helpers/seeded-random.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { tinyCheckpoint } from './tiny-checkpoint.ts';
@@ -26,7 +26,7 @@ test('with scales per token, a token with large values takes no digits from the 
     const graph = new OnnxGraph(scales);
     const arithmetic = new GraphArithmetic(graph, 'int8', scales);
     graph.input('x', 'float32', [1, 2, INPUTS]);
-    arithmetic.output('y', arithmetic.dense('product', 'x', { weight, bias: null }), [1, 2, OUTPUTS]);
+    arithmetic.output('y', arithmetic.dense('product', 'x', { weight }), [1, 2, OUTPUTS]);
     const path = join(await tempFolder(t), `${scales}.onnx`);
     await writeOnnx(path, graph);
     const session = await InferenceSession.create(path, {

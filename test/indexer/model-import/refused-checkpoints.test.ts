@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { generatingModelMessage } from '../../../indexer/model-import/model-kind.ts';
 import { checkLayers } from '../../../indexer/model-import/weight-finder.ts';
-import type { ErrorCode } from '../../../src/base/errors.ts';
+import type { ErrorCode, TrawlError } from '../../../src/base/errors.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { imported } from './imported-model.ts';
 import { HIDDEN, type TinyOptions, tinyCheckpoint } from './tiny-checkpoint.ts';
@@ -225,6 +225,16 @@ for (const [how, options, damage, code, message] of BAD) {
     assert.deepEqual(await readdir(join(folder, '..')), before);
   });
 }
+
+test('an unsupported architecture is named in the details of the error', async (t) => {
+  for (const modelType of ['mpnet', 'llama']) {
+    const { folder } = await tinyCheckpoint(t, { modelType, config: { architectures: ['LlamaForCausalLM'] } });
+    await assert.rejects(imported(folder), (error: TrawlError) => {
+      assert.equal(error.details.modelType, modelType);
+      return trawlError('MODEL_INVALID')(error);
+    });
+  }
+});
 
 test('an import that meets a NaN weight fails and leaves no folder', async (t) => {
   const nan = Float32Array.from({ length: HIDDEN }, () => Number.NaN);

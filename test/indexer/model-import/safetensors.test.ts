@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { CheckpointWeights } from '../../../indexer/model-import/checkpoint-weights.ts';
-import { parseHeader } from '../../../indexer/model-import/safetensors-header.ts';
+import { parseHeader } from '../../../indexer/model-import/safetensors.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import { writeJson } from '../../encoder/model-fixtures.ts';
 import { runs } from '../../helpers/runs.ts';

@@ -16,7 +16,7 @@ const DENSE = [
   { path: '', type: 'sentence_transformers.models.Transformer' },
   { path: '1_Pooling', type: 'sentence_transformers.models.Pooling' },
 ];
-const REFUSED = /is a sparse encoder \(SPLADE\): .*dense vectors\. An encoder would fit.*--bm25/s;
+const REFUSED = /is a sparse encoder \(SPLADE\): .*dense vectors\. Use a dense encoder.*--bm25/s;
 
 test('a sparse encoder of sentence-transformers is refused with what it is and what would fit', async (t) => {
   const { folder } = await tinyCheckpoint(t, MASKED);

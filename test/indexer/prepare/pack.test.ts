@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPack } from '../../../indexer/prepare/pack.ts';
-import { unzstd } from '../../../src/base/files/zstd.ts';
+import { unzstd } from '../../../src/base/files/decompress.ts';
 
 test('zstd blocks written one after another are read as one stream, and a damaged checksum is found', async () => {
   const pack = openPack('zstd');

@@ -4,12 +4,11 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { openRule } from '../../../indexer/prepare/open-rule.ts';
 import { splitWords } from '../../../indexer/prepare/python-text.ts';
-import { dpr as dprRule } from '../../../indexer/prepare/rules/dpr.ts';
+import { dpr as dprRule, wiki18 as wiki18Rule } from '../../../indexer/prepare/rules/dpr.ts';
 import { flashragWords } from '../../../indexer/prepare/rules/flashrag-words.ts';
 import { ragR1 as ragR1Rule } from '../../../indexer/prepare/rules/rag-r1.ts';
 import { sentences } from '../../../indexer/prepare/rules/sentences.ts';
 import { windows } from '../../../indexer/prepare/rules/splitting-rule.ts';
-import { wiki18 as wiki18Rule } from '../../../indexer/prepare/rules/wiki-18.ts';
 import { words } from '../../../indexer/prepare/rules/words.ts';
 import { failsWith } from '../../corpus/corpus-dir.ts';
 import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
@@ -105,14 +104,14 @@ test('DPR: lists, indexes, outlines and disambiguation pages are left out; HTML 
     assert.equal(texts(dpr, { title, text }).length, 3, title);
   }
   assert.deepEqual(split(dpr, { title: 'A&amp;T', text: `&lt;b&gt; ${numbered(98)}` }), [
-    { title: 'A&T', text: `A&T <b> ${numbered(98)}`, section: '' },
+    { title: 'A&T', text: `A&T <b> ${numbered(98)}`, section: '', filled: 0 },
   ]);
 });
 
 test('DPR: only the paragraphs of KILT pages are used', () => {
   const page = { title: 'T', text: ['T\n', 'Section::::S.\n', 'BULLET::::- item\n', `${numbered(150)}\n`] };
   assert.deepEqual(split(dpr, page), [
-    { title: 'T', text: `T ${numbered(99)}`, section: '' },
+    { title: 'T', text: `T ${numbered(99)}`, section: '', filled: 0 },
     { title: 'T', text: `${numbered(150, 99)} T ${numbered(48)}`, section: 'S', filled: 49 },
   ]);
 });

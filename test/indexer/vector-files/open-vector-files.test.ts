@@ -179,7 +179,7 @@ test('pickles are read in place, with their ids, as readPickledArrays finds them
   for (const name of ['array-4', 'list-4', 'tevatron-4', 'integer-ids']) {
     const { arrays, ids } = readPickledArrays(fixture(name));
     const set = openVectorFiles([fixture(name)], { dimension: 99 });
-    assert.deepEqual([set.formats, set.ids ?? null], [['pickle'], ids]);
+    assert.deepEqual([set.formats, set.ids], [['pickle'], ids]);
     assert.deepEqual(
       set.segments.map(({ offset, bytes }) => [offset, bytes]),
       arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => [offset, bytes]),

@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { encodeFlatHeader } from '../../../src/engine/vectors/faiss-format.ts';
-import { encodeFp16Header } from '../../../src/engine/vectors/faiss-fp16-format.ts';
+import { encodeFlatHeader, encodeFp16Header } from '../../../src/engine/vectors/faiss-format.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 
 /** Random multiples of 1/128 in [−1, 1), which float16 represents exactly. */

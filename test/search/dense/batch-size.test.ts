@@ -36,7 +36,7 @@ test('the batch size stays within its limits', () => {
   assert.ok(learned(0, 0).queries <= 1_024);
 });
 
-test('the expected time is that of the batches needed', () => {
+test('the expected time is the time of the needed batches', () => {
   assert.equal(new BatchSize().expectedMs(100), 0);
   const size = learned(10, 1);
   assert.equal(size.expectedMs(0), 0);

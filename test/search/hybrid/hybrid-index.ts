@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
-import { openLexicalFields } from '../../../src/engine/lexical/open-lexical-index.ts';
-import { ReferenceLexicalFields } from '../../../src/engine/reference/lexical/composed-fields.ts';
-import { ReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
+import { openLexicalFields } from '../../../src/engine/lexical/open-lexical.ts';
+import { referenceLexicalFields } from '../../../src/engine/reference/lexical/composed-fields.ts';
+import { openReferenceIndex } from '../../../src/engine/reference/reference-index.ts';
 import { openEngine } from '../../../src/engine/vectors/open-engine.ts';
 import { SqlitePassageStore } from '../../../src/index/passages/sqlite-passage-store.ts';
 import { IndexRetriever, type ServingOptions } from '../../../src/search/index-retriever.ts';
@@ -50,9 +50,9 @@ interface OpenOptions extends ServingOptions {
 export async function openHybrid(t: TestContext, folder: string, options: OpenOptions = {}): Promise<OpenRetriever> {
   const { encoder = new FakeTextEncoder(), threads = 1, reference = false, ...serving } = options;
   const { manifest, source, lexical, passages, liveRows } = openIndexDirectory(folder);
-  const index = await (reference ? ReferenceIndex.open(source!, { threads }) : openEngine(source!, { threads }));
+  const index = await (reference ? openReferenceIndex(source!, { threads }) : openEngine(source!, { threads }));
   const words = reference
-    ? new ReferenceLexicalFields(lexical as ConstructorParameters<typeof ReferenceLexicalFields>[0])
+    ? await referenceLexicalFields(lexical as Parameters<typeof referenceLexicalFields>[0])
     : await openLexicalFields(lexical, { threads });
   const info = {
     index: 'ix',

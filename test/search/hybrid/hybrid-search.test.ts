@@ -2,16 +2,23 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { removePassages } from '../../../indexer/update/remove-passages.ts';
+import { withoutOverflows } from '../../../src/engine/vectors/search-checks.ts';
+import type { SearchRequest, VectorIndex } from '../../../src/engine/vectors/vector-index.ts';
 import type { Hit, QueryAnswer, QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../../src/search/deepening.ts';
+import { DenseSearch } from '../../../src/search/dense/dense-search.ts';
+import { retrieveHybrid } from '../../../src/search/hybrid/hybrid-search.ts';
 import { type HybridOptions, hybridSettings } from '../../../src/search/hybrid/hybrid-settings.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
+import type { LexicalSearch } from '../../../src/search/lexical/lexical-search.ts';
 import type { OpenRetriever } from '../../../src/search/retriever.ts';
+import { Stopwatch } from '../../../src/search/timings.ts';
 import { runs } from '../../helpers/runs.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeTextEncoder } from '../../indexer/fake-text-encoder.ts';
 import { skip } from '../../indexer/updated-index.ts';
+import { FakeEncoder, FakeIndex, FakeStore } from '../fakes.ts';
 import { hybridIndex, openHybrid, somePassages } from './hybrid-index.ts';
 
 const QUERIES = ['w0', 'w1 w2 w3', 'w5 w5 w9 unknown', 'w20 w30', 'w38 w2', 'nothing of these', ''];
@@ -148,6 +155,36 @@ test('a query that cannot be embedded fails alone', { skip }, async (t) => {
     outcomes.map((outcome) => (outcome.ok ? outcome.hits : outcome.error.code)),
     ['ENCODING_FAILED', expected[0], 'ENCODING_FAILED', expected[1]],
   );
+});
+
+test('a query with scores beyond float32 is named by its position in the call, also in a later group', async () => {
+  const index = new FakeIndex([], { score: (query) => (query === 2 ? 1e39 : query) });
+  const engine = {
+    ...index,
+    search: async (request: SearchRequest) => withoutOverflows(await index.search({ ...request, k: 1 })),
+  } as unknown as VectorIndex;
+  const lexical = {
+    queryText: String,
+    count: () => undefined,
+    search: async (texts: readonly string[]) => ({
+      counts: new Uint32Array(texts.length),
+      rows: new Float64Array(texts.length),
+      scores: new Float32Array(texts.length),
+    }),
+  } as unknown as LexicalSearch;
+  const parts = {
+    dense: new DenseSearch({ encoder: new FakeEncoder([]), index: engine }, null),
+    lexical,
+    passages: new FakeStore([]),
+    // Lists of this length make two groups of these queries.
+    rows: 2 ** 19,
+  };
+  const hybrid = hybridSettings({ depth: 2 ** 19 }, 1);
+  const call = { queries: ['0', '1', '0', '2'], k: 1, mode: 'hybrid', hybrid, rows: undefined } as const;
+  const outcomes = await retrieveHybrid(call, parts, new Stopwatch());
+  const errors = outcomes.map((outcome) => (outcome.ok ? 'ok' : outcome.error.message));
+  assert.deepEqual(errors.slice(0, 3), ['ok', 'ok', 'ok']);
+  assert.match(errors[3]!, /^The score of query 3 and row 2 /);
 });
 
 test('a cancelled call and a failing encoder reject, whatever the search by words does', { skip }, async (t) => {

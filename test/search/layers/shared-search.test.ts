@@ -7,7 +7,7 @@ import type { QueryOutcome } from '../../../src/search/calls/query-outcome.ts';
 import { inputOf, type RetrieveCall } from '../../../src/search/calls/retrieve-call.ts';
 import { hybridSettings } from '../../../src/search/hybrid/hybrid-settings.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
-import { SharedSearch, type SharingOptions } from '../../../src/search/layers/shared-search.ts';
+import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-retriever.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { pendingCallbacks } from '../held-index.ts';
@@ -24,7 +24,9 @@ interface Parts {
 }
 
 /** `hold`: the inner retriever answers only when released; a cancelled call rejects. */
-function share(options: Partial<SharingOptions> & { hold?: boolean; fake?: FakeRetrieverOptions } = {}): Parts {
+function share(
+  options: { answerCache?: AnswerCache; singleFlight?: boolean; hold?: boolean; fake?: FakeRetrieverOptions } = {},
+): Parts {
   const waiting = new Set<() => void>();
   const { hold = false, fake = {}, ...sharing } = options;
   const before = (call: RetrieveCall): Promise<void> =>
@@ -234,6 +236,19 @@ test('a cancelled follower rejects at once, and its leader is answered', async (
   release();
   assert.equal((await leader).outcomes[0]!.ok, true);
   await assert.rejects(shared.retrieve({ queries: ['a'], k: 1, signal: AbortSignal.abort() }), trawlError('CANCELLED'));
+});
+
+test('a call that is cancelled while its queries are computed rejects, though they are answered', async () => {
+  const controller = new AbortController();
+  const { shared } = share({
+    fake: {
+      outcome() {
+        controller.abort();
+        return undefined;
+      },
+    },
+  });
+  await assert.rejects(shared.retrieve({ queries: ['a'], k: 1, signal: controller.signal }), trawlError('CANCELLED'));
 });
 
 test('followers do not get their leader’s error, and errors are not cached', async () => {

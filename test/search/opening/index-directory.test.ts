@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Database from 'better-sqlite3';
+import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
+import { optimizeIndex } from '../../../indexer/optimize/optimize-index.ts';
 import type { ErrorCode } from '../../../src/base/errors.ts';
+import { openLexicalFields } from '../../../src/engine/lexical/open-lexical.ts';
 import { encodeFlatHeader } from '../../../src/engine/vectors/faiss-format.ts';
-import { withChecksum } from '../../../src/index/manifest/manifest-checksum.ts';
-import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
+import { readIndexManifest } from '../../../src/index/manifest/read-manifest.ts';
+import { withChecksum } from '../../../src/index/manifest/write-manifest.ts';
+import { openIndexDirectory, openShard, openUnchanged } from '../../../src/search/opening/index-directory.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
+import { build, writeCorpus } from '../../indexer/build.ts';
+import { rows } from '../../indexer/updated-index.ts';
 import { TINY_DELETED_ROW, TINY_ROWS, writeTinyIndex } from '../tiny-index.ts';
 
 /** Every file of the tiny index, with the error code when it is missing. */
@@ -167,10 +173,10 @@ test('the manifests of index and shard do not replace each other', async (t) => 
 
 test('a shard of another index is foreign; the error says what differs', async (t) => {
   const changes: readonly [Record<string, unknown>, RegExp][] = [
-    [{ generation: 'f'.repeat(32) }, /generation is f{32}, the index expects/],
-    [{ rows: 4 }, /4 rows, the index expects 5/],
-    [{ dimension: 16 }, /dimension is 16, that of the index is 8/],
-    [{ metric: 'l2' }, /metric is l2, that of the index is inner-product/],
+    [{ generation: 'f'.repeat(32) }, /generation is f{32}, but the index has/],
+    [{ rows: 4 }, /number of rows is 4, but the index has 5/],
+    [{ dimension: 16 }, /dimension is 16, but the index has 8/],
+    [{ metric: 'l2' }, /metric is l2, but the index has inner-product/],
   ];
   for (const [change, message] of changes) {
     const folder = await tinyIndex(t);
@@ -186,7 +192,7 @@ test('a shard of another index is foreign; the error says what differs', async (
   );
   assert.throws(
     () => openIndexDirectory(folder),
-    trawlError('INDEX_FILE_FOREIGN', /its model \(other-model\) differs from that of the index \(no-model\)/),
+    trawlError('INDEX_FILE_FOREIGN', /its model \(other-model\) differs from the model of the index \(no-model\)/),
   );
 });
 
@@ -283,6 +289,17 @@ test('segments that do not hold the rows of the shard make the manifest invalid'
   assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_MANIFEST_INVALID', /shard-00001: .*78 bytes/));
 });
 
+test('segments of different types make the manifest invalid', async (t) => {
+  const folder = await tinyIndex(t);
+  editJson(join(folder, 'shard-00001/shard.json'), ({ vectors }: { vectors: { dtype: string }[] }) => {
+    vectors[1]!.dtype = vectors[0]!.dtype === 'float16' ? 'float32' : 'float16';
+  });
+  assert.throws(
+    () => openIndexDirectory(folder),
+    trawlError('INDEX_MANIFEST_INVALID', /shard-00001: .*different types/),
+  );
+});
+
 test('a bitmap of deleted rows of another size is foreign', async (t) => {
   const folder = await tinyIndex(t);
   writeFileSync(join(folder, 'tombstones.bin'), Buffer.alloc(3));
@@ -301,4 +318,89 @@ test('a later format version is refused in each file', async (t) => {
     editJson(join(folder, file), (json) => Object.assign(json, { version: 99 }));
     assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_VERSION_UNSUPPORTED', named(file)));
   }
+});
+
+const BM25 = bm25Settings({ analyser: 'english', k1: 0.9, b: 0.4, fields: ['contents'] });
+
+/** An index of words, and a function that makes its inverted indexes with another analyser. */
+async function words(t: TestContext) {
+  const folder = await tempFolder(t);
+  const out = join(folder, 'ix');
+  const corpus = writeCorpus(folder, { 'c.jsonl': rows(0, 1, 2, 3) });
+  await build({ corpus, out, bm25: BM25, encoder: undefined, shardRows: 2 });
+  const optimized = join(folder, 'optimized');
+  cpSync(out, optimized, { recursive: true });
+  const bm25 = { ...BM25, analyser: 'whitespace' } as const;
+  await optimizeIndex(optimized, undefined, { float16: false, onStep: () => undefined, bm25 });
+  return {
+    out,
+    /** Replaces the index by its optimized copy. */
+    replace() {
+      renameSync(out, join(folder, 'before'));
+      renameSync(optimized, out);
+    },
+  };
+}
+
+test('an index that is optimized between the reading of its manifests is read again', async (t) => {
+  const { out, replace } = await words(t);
+  let calls = 0;
+  const analysers = openUnchanged(out, () => {
+    const manifest = readIndexManifest(out);
+    if (calls++ === 0) replace();
+    const shards = manifest.shards.map((entry) => openShard(out, manifest, entry));
+    return shards.map((shard) => shard.manifest.bm25!.made.analyser);
+  });
+  assert.deepEqual(analysers, ['whitespace', 'whitespace']);
+  assert.equal(calls, 2);
+});
+
+test('an index whose inverted indexes are replaced before they are opened is read again', async (t) => {
+  const { out, replace } = await words(t);
+  let calls = 0;
+  const fields = await openUnchanged(out, () => {
+    const { lexical } = openIndexDirectory(out);
+    if (calls++ === 0) replace();
+    return openLexicalFields(lexical);
+  });
+  assert.equal(calls, 2);
+  // The analyser `english` would have reduced the word to its stem.
+  const queries = [{ type: 'term', field: 'contents', term: 'passage' }] as const;
+  assert.equal((await fields.search({ queries, k: 1 })).counts[0], 1);
+  await fields.close();
+});
+
+test('a damaged index is opened twice at most, and an error that is not of its files is not retried', async (t) => {
+  const { out } = await words(t);
+  const manifest = readIndexManifest(out);
+  let calls = 0;
+  const open = (): unknown => {
+    calls++;
+    return openShard(out, { ...manifest, dimension: 3 }, manifest.shards[0]!);
+  };
+  assert.throws(() => openUnchanged(out, open), trawlError('INDEX_FILE_FOREIGN'));
+  assert.equal(calls, 2);
+  const wrong = new TypeError('wrong');
+  calls = 0;
+  const throwing = (): void => {
+    calls++;
+    throw wrong;
+  };
+  assert.throws(() => openUnchanged(out, throwing), wrong);
+  assert.equal(calls, 1);
+  writeFileSync(join(out, 'manifest.json'), '{');
+  assert.throws(() => openIndexDirectory(out), trawlError('INDEX_MANIFEST_INVALID'));
+});
+
+test('an index that changes whenever it is opened ends with the error', async (t) => {
+  const { out } = await words(t);
+  let calls = 0;
+  const open = (): void => {
+    const path = join(out, 'shard-00001', 'shard.json');
+    writeFileSync(path, `${readFileSync(path, 'utf8')} `);
+    calls++;
+    openShard(out, { ...readIndexManifest(out), dimension: 3 }, readIndexManifest(out).shards[0]!);
+  };
+  assert.throws(() => openUnchanged(out, open), trawlError('INDEX_FILE_FOREIGN'));
+  assert.equal(calls, 11);
 });

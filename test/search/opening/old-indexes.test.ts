@@ -6,7 +6,7 @@ import { verifyIndex } from '../../../indexer/verify/verify-index.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import type { Filter } from '../../../src/engine/filter/filter.ts';
 import { loadKernel } from '../../../src/engine/native/kernel.ts';
-import { FlatIndex } from '../../../src/engine/vectors/flat-index.ts';
+import { openFlatIndex } from '../../../src/engine/vectors/flat-index.ts';
 import type { VectorIndex } from '../../../src/engine/vectors/vector-index.ts';
 import { openIndexDirectory } from '../../../src/search/opening/index-directory.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
@@ -67,7 +67,7 @@ test('an index with a prefilter uses it and gives the recorded answers', {
   assert.ok(source);
   assert.equal(manifest.generation, recorded.generation);
   assert.equal(source.shards[0]!.prefilter, join(PREFILTER_FIXTURE, 'shard-00000', 'prefilter.i8'));
-  const index = await FlatIndex.open(source, loaded.kernel);
+  const index = await openFlatIndex(source, loaded.kernel);
   t.after(() => index.close());
   assert.equal(index.residentBytes, statSync(source.shards[0]!.prefilter!).size);
   await assertAnswers(index, recorded.searches[0]!.rows.length, recorded);

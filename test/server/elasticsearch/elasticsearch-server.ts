@@ -6,7 +6,7 @@ import { FilterCache } from '../../../src/engine/columns/filter-cache.ts';
 import { openRowFilters } from '../../../src/engine/columns/open-row-filters.ts';
 import type { Column } from '../../../src/engine/filter/column.ts';
 import type { LexicalField } from '../../../src/engine/lexical/lexical-settings.ts';
-import { openLexicalFields } from '../../../src/engine/lexical/open-lexical-index.ts';
+import { openLexicalFields } from '../../../src/engine/lexical/open-lexical.ts';
 import type { Metric } from '../../../src/engine/metric.ts';
 import { type Kernel, loadKernel } from '../../../src/engine/native/kernel.ts';
 import { openEngine } from '../../../src/engine/vectors/open-engine.ts';

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LexicalQuery } from '../../../src/engine/lexical/lexical-query.ts';
-import { fragmentsOf } from '../../../src/server/elasticsearch/highlight/fragments.ts';
-import { matchedWords } from '../../../src/server/elasticsearch/highlight/matched-words.ts';
-import { QueryTexts } from '../../../src/server/elasticsearch/highlight/query-texts.ts';
+import { fragmentsOf } from '../../../src/server/elasticsearch/highlight/highlight-passage.ts';
+import { analysedQuery, matchedWords } from '../../../src/server/elasticsearch/highlight/matched-words.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
@@ -147,18 +146,8 @@ test('a text that repeats a word more often than a call may have arguments is hi
 test('a text of a query is analysed once, however many clauses have it, and its words are returned once', async () => {
   const match = { type: 'match', field: 'text', text: 'old river old' } as const;
   const query = { type: 'bool', must: [match, { type: 'dis-max', queries: [match, match] }] } as const;
-  const texts = await QueryTexts.of(query, 'standard', new AbortController().signal);
-  const terms = texts.termsOf('old river old');
-  assert.deepEqual(
-    [terms.count, [...terms.times]],
-    [
-      3,
-      [
-        ['old', 2],
-        ['river', 1],
-      ],
-    ],
-  );
+  const texts = await analysedQuery(query, 'standard', new AbortController().signal);
+  assert.deepEqual(Object.fromEntries(texts.get('old river old')!), { old: 2, river: 1 });
   const passage = { row: 0, has: (_: string, term: string) => term === 'old' };
   assert.deepEqual(matchedWords(match, texts, passage), [{ field: 'text', term: 'old' }]);
   assert.equal(
@@ -166,8 +155,8 @@ test('a text of a query is analysed once, however many clauses have it, and its 
     1,
     'repeated ones count each',
   );
-  assert.equal(matchedWords({ ...match, minimumShouldMatch: 3 }, texts, passage), null);
-  const aborted = QueryTexts.of({ type: 'bool', must: manyTexts() }, 'standard', AbortSignal.abort());
+  assert.equal(matchedWords({ ...match, minimumShouldMatch: 3 }, texts, passage), undefined);
+  const aborted = analysedQuery({ type: 'bool', must: manyTexts() }, 'standard', AbortSignal.abort());
   await assert.rejects(aborted, trawlError('CANCELLED'));
 });
 

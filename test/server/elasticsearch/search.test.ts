@@ -87,6 +87,7 @@ test('each query of the DSL finds its passages', { skip }, async (t) => {
     [{ bool: { must_not: { term: { text: 'river' } }, adjust_pure_negative: false } }, []],
     [{ bool: { filter: [{ ids: { values: ['12', '13'] } }], should: { match: { text: 'capital' } } } }, ['12', '13']],
     [{ bool: { must: { match: { text: 'river' } }, must_not: [{ ids: { values: ['15'] } }] } }, ['13', '14']],
+    [{ bool: { must_not: { term: { text: 'river' } }, mustNot: { ids: { values: ['12'] } } } }, ['row 4']],
     [
       {
         bool: {
@@ -381,6 +382,9 @@ test('equal searches come from the answer cache, and count as its answers', { sk
   assert.deepEqual(await ask2(), first);
   const after = shared.load;
   assert.deepEqual([after.cached - cached, after.computed - computed], [bodies.length, 0]);
+  // Without a sort, hits have their scores in any case.
+  await ask(app, 'POST', '/wiki_en/_search', { ...bodies[0], track_scores: true });
+  assert.equal(shared.load.computed, computed);
 });
 
 test('searches of a request are refused once the replies before them are too long, and those before are answered', {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../../src/base/errors.ts';
-import { clientError } from '../../../src/server/errors/client-error.ts';
+import { clientError } from '../../../src/server/errors/error-status.ts';
 
 test('clients learn no address and no options of an endpoint; other messages stay', () => {
   for (const code of ['ENDPOINT_FAILED', 'ENDPOINT_REFUSED', 'MODEL_MISMATCH'] as const) {

@@ -50,6 +50,8 @@ export function startBrowser(): void {
 export async function open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser!.newContext({ viewport: { width: 1100, height: 900 }, ...options });
   contexts.push(context);
+  // In `npm test` the browser shares the cores with many processes: what it waits for tells that the page works, not how fast.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('dialog', () => faults.push('a dialog was opened'));

@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { QueryOrigin } from '../../../src/server/recording/query-origin.ts';
-import { type OriginSources, readOrigins } from '../../../src/server/recording/read-origins.ts';
-import { readBaggage, readTraceparent } from '../../../src/server/recording/trace-context.ts';
+import {
+  type OriginSources,
+  readBaggage,
+  readOrigins,
+  readTraceparent,
+} from '../../../src/server/recording/read-origins.ts';
 
 const TRACE = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { RowTest, StoredValue } from '../../../src/engine/filter/bind-filter.ts';
+import type { RowTest } from '../../../src/engine/filter/bind-filter.ts';
+import type { StoredValue } from '../../../src/engine/filter/column.ts';
 import { columnKey, filterExpression, NO_KEY } from '../../../src/stores/milvus/column-keys.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { TestContext } from 'node:test';
-import type { FieldSpec } from '../../../src/stores/milvus/milvus-facts.ts';
+import type { FieldSpec } from '../../../src/stores/milvus/milvus-client.ts';
 
 /** A call of the client as the server gets it. */
 export interface Asked {

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { isMilvusAddress, parseMilvusAddress, shownAddress } from '../../../src/stores/milvus/milvus-address.ts';
-import { shownPlace } from '../../../src/stores/published/shown-place.ts';
+import {
+  credentialsFor,
+  isMilvusAddress,
+  parseMilvusAddress,
+  shownAddress,
+} from '../../../src/stores/milvus/milvus-address.ts';
+import { shownPlace } from '../../../src/stores/published/published-address.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
 test('an address has server, database, collection, TLS and user', () => {
@@ -20,6 +28,7 @@ test('an address has server, database, collection, TLS and user', () => {
     collection: 'wiki_18',
   });
   assert.equal(parseMilvusAddress('milvus://[::1]:1/c').server, '[::1]:1');
+  assert.equal(parseMilvusAddress('milvus://Node.1/c').server, 'node.1:19530', 'not the number of an IPv4 address');
 });
 
 test('an address is not confused with a folder or a URL', () => {
@@ -32,7 +41,7 @@ test('a wrong address is refused with the form that is expected, without repeati
   const wrong: readonly [string, RegExp][] = [
     ['milvus://h', /has no collection/],
     ['milvus://h/', /has no collection/],
-    ['milvus:///c', /has no host|cannot be parsed/],
+    ['milvus:///c', /has no host;/],
     ['milvus://h/d/', /has no collection/],
     ['milvus://h//c', /has no database/],
     ['milvus://h/d/c/e', /3 names/],
@@ -70,4 +79,59 @@ test('no message shows user and password', () => {
   assert.equal(shownPlace('milvus://root:12/sec@h/c'), 'milvus://h/c');
   assert.equal(shownPlace('milvus://root:1/2/sec@re@h/c and more'), 'milvus://h/c and more');
   assert.equal(shownPlace('indexes/a@b'), 'indexes/a@b');
+});
+
+const found = (address: string) => credentialsFor(parseMilvusAddress(address));
+
+test('a line belongs to one server, one user and to TLS or not, and the file comes before the variable', async (t) => {
+  const file = join(await tempFolder(t), 'credentials');
+  writeFileSync(
+    file,
+    [
+      '# Clusters',
+      'milvus://root:p%40ss%3Aw%2C@h',
+      ' milvus+tls://reader:second@h:443/ ',
+      '',
+      'milvus://writer:third@H',
+      'milvus://mail@example:a:b@node.1',
+    ].join('\n'),
+  );
+  t.after(() => {
+    delete process.env['TRAWL_MILVUS_CREDENTIALS_FILE'];
+    delete process.env['TRAWL_MILVUS_CREDENTIALS'];
+  });
+  process.env['TRAWL_MILVUS_CREDENTIALS'] = 'milvus://a:b@h,milvus://c:d@other';
+  assert.deepEqual(found('milvus://h/c'), { ...found('milvus://h/c'), user: 'a', password: 'b' });
+  assert.equal(found('milvus://other/c')?.password, 'd');
+  process.env['TRAWL_MILVUS_CREDENTIALS_FILE'] = file;
+  assert.equal(found('milvus://h/c')?.password, 'p@ss:w,');
+  assert.equal(found('milvus://writer@h/c')?.user, 'writer');
+  assert.equal(found('milvus+tls://h:443/c')?.password, 'second');
+  assert.deepEqual(found('milvus://node.1/c'), {
+    server: 'node.1:19530',
+    tls: false,
+    user: 'mail@example',
+    password: 'a:b',
+  });
+  for (const other of ['milvus://other/c', 'milvus://h:443/c', 'milvus+tls://h/c', 'milvus://h.example/c'])
+    assert.equal(found(other), undefined, other);
+  for (const unknown of ['milvus://reader@h/c', 'milvus://root@other/c'])
+    assert.throws(() => found(unknown), trawlError('CONFIG_INVALID', /has a user without a password/));
+});
+
+test('a line in the variable of the file is refused, and the message does not show it', (t) => {
+  const variable = 'TRAWL_MILVUS_CREDENTIALS_FILE';
+  process.env[variable] = 'milvus://root:Secret9@h:1';
+  t.after(() => delete process.env[variable]);
+  assert.throws(
+    () => found('milvus://h:1/c'),
+    (error: Error) => {
+      assert.match(
+        error.message,
+        /^TRAWL_MILVUS_CREDENTIALS_FILE is not the path of a file that can be read \(ENOENT\)/,
+      );
+      assert.doesNotMatch(error.message, /Secret9|root/);
+      return true;
+    },
+  );
 });

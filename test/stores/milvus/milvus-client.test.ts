@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextIteration, setTimeout as pause } from 'node:timers/promises';
 import { parseMilvusAddress } from '../../../src/stores/milvus/milvus-address.ts';
-import { MilvusCandidates, readRows } from '../../../src/stores/milvus/milvus-candidates.ts';
+import { milvusCandidates, readRows } from '../../../src/stores/milvus/milvus-candidates.ts';
 import { MilvusClient } from '../../../src/stores/milvus/milvus-client.ts';
-import { milvusPassages } from '../../../src/stores/milvus/milvus-passages.ts';
+import { milvusPassages } from '../../../src/stores/milvus/published-rows.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeMilvus, type Replies } from './fake-milvus.ts';
@@ -54,7 +54,7 @@ async function opened(t: TestContext, replies: Replies) {
   const fake = await FakeMilvus.start(t, { ...DESCRIBED, Query: () => counted(3), ...replies });
   const client = await MilvusClient.connect(parseMilvusAddress(`milvus://127.0.0.1:${fake.port}/c`));
   t.after(() => client.close());
-  const source = new MilvusCandidates(client, {
+  const source = milvusCandidates(client, {
     collection: 'c',
     dimension: 2,
     metric: 'inner-product',
@@ -148,14 +148,12 @@ test('a search that is cancelled in the pause before its next attempt ends at on
   const stop = new AbortController();
   const search = client.search({
     collection: 'c',
-    field: 'vector',
     queries: Float32Array.of(1, 0),
     dimension: 2,
     limit: 3,
     metric: 'IP',
     filter: '',
     params: {},
-    consistency: 'Bounded',
     signal: stop.signal,
   });
   // The pause after the third attempt is the longest; it begins once the client has read the reply.
@@ -232,7 +230,7 @@ test('a host whose name moves to another address is found there by the same clie
   const client = await MilvusClient.connect(parseMilvusAddress(`milvus://milvus.test:${fake.port}/c`));
   t.after(() => client.close());
   const facts = { collection: 'c', dimension: 2, metric: 'inner-product', indexType: 'FLAT', rows: 3 } as const;
-  const source = new MilvusCandidates(client, facts);
+  const source = milvusCandidates(client, facts);
   const search = () =>
     source.search(Float32Array.of(1, 0), { count: 1, limit: 3, among: 3, condition: { type: 'all' } });
   assert.equal((await search())[0]!.rows.length, 3);

@@ -3,36 +3,17 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { pathToFileURL } from 'node:url';
-import { type Ended, endOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from '../../cli/run-trawl.ts';
+import { runTrawl, SAMPLE_PASSAGES } from '../../cli/run-trawl.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
+import { assertFails, assertNeedsPackage } from '../failed-commands.ts';
 import { described, FakeMilvus, NO_COLLECTION } from './fake-milvus.ts';
 
 /** Nothing listens on port 1. */
 const NOBODY = 'milvus://127.0.0.1:1/wiki/passages';
 const WITH_PASSWORD = 'milvus://root:secret@127.0.0.1:1/wiki/passages';
 
-function assertFails({ code, stderr, stdout }: Ended, exitCode: number, reason: RegExp): void {
-  assert.equal(code, exitCode, stderr);
-  assert.match(stderr, reason);
-  assert.doesNotMatch(stderr + stdout, /secret/);
-}
-
-test('without the optional package, the error has the command that installs it', async (t) => {
-  const folder = await tempFolder(t);
-  const hook = join(folder, 'hook.mjs');
-  writeFileSync(
-    hook,
-    `import { registerHooks } from 'node:module';
-     registerHooks({ resolve(name, context, next) {
-       if (name !== '@zilliz/milvus2-sdk-node') return next(name, context);
-       throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
-     } });`,
-  );
-  const env = { NODE_OPTIONS: `--import=${pathToFileURL(hook)}` };
-  const ended = await endOf(spawnTrawl(['search', NOBODY, 'x'], { env }));
-  assertFails(ended, 1, /npm install @zilliz\/milvus2-sdk-node[\s\S]*\[PACKAGE_MISSING\]/);
-});
+test('without the optional package, the error has the command that installs it', (t) =>
+  assertNeedsPackage(t, NOBODY, '@zilliz/milvus2-sdk-node'));
 
 test('a Milvus that cannot be reached ends the command after a few attempts', async () => {
   assertFails(await runTrawl(['search', NOBODY, 'x']), 1, /Milvus at 127\.0\.0\.1:1 could not .*\[STORE_FAILED\]/);
@@ -136,7 +117,7 @@ test('credentials that cannot be used end the command before Milvus is asked, wi
   );
   assertFails(await of({ TRAWL_MILVUS_CREDENTIALS: 'root:secret' }), 1, /part 1, is not milvus:/);
   const other = { TRAWL_MILVUS_CREDENTIALS: 'milvus://root:secret@h:1' };
-  assertFails(await of(other, 'milvus://root@127.0.0.1:1/c'), 1, /no password for milvus:\/\/127\.0\.0\.1:1 is known/);
+  assertFails(await of(other, 'milvus://root@127.0.0.1:1/c'), 1, /without a password for milvus:\/\/127\.0\.0\.1:1/);
 });
 
 test('a build into Milvus names a working folder, and asks Milvus before it embeds', async (t) => {

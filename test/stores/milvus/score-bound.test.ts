@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { METRICS, type Metric } from '../../../src/engine/metric.ts';
 import { scoreFunction } from '../../../src/engine/vectors/score.ts';
-import { MILVUS_SCORES } from '../../../src/stores/milvus/score-bound.ts';
-import { checkedNorm } from '../../../src/stores/publish/checked-norm.ts';
-import { upperNorm } from '../../../src/stores/published/upper-norm.ts';
+import { LARGEST_NORM, MILVUS_SCORES } from '../../../src/stores/milvus/score-bound.ts';
+import { checkedNorm } from '../../../src/stores/publish/publish-milvus.ts';
+import { vectorsBetween } from '../../../src/stores/publish/verify-publication.ts';
+import { upperNorm } from '../../../src/stores/published/published-row.ts';
 import { seededNormal } from '../../helpers/seeded-random.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
@@ -185,4 +186,17 @@ test('a norm is never too small', () => {
     assert.ok(upperNorm(vector, 0, 3) >= Math.sqrt(3 * vector[0]! * vector[0]!));
   }
   assert.equal(upperNorm(new Float32Array(3), 0, 3), 0);
+});
+
+test('the questions of a comparison are as long as the rows at most, so that Milvus can score them', () => {
+  const longest = LARGEST_NORM * 0.999;
+  const rows = [Float32Array.of(longest, 0), Float32Array.of(longest, 0), Float32Array.of(0, longest)];
+  const questions = vectorsBetween(rows);
+  assert.deepEqual([...questions.subarray(0, 2)], [...rows[0]!]);
+  assert.equal(questions.length, 6);
+  for (let at = 0; at < 6; at += 2) assert.ok(upperNorm(questions, at, 2) <= LARGEST_NORM);
+});
+
+test('the only row of an index is its own question', () => {
+  assert.deepEqual([...vectorsBetween([Float32Array.of(1, 2)])], [1, 2]);
 });

@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
+  credentialsFor,
   isOpenSearchAddress,
   parseOpenSearchAddress,
   shownAddress,
 } from '../../../src/stores/opensearch/opensearch-address.ts';
-import { credentialsFor } from '../../../src/stores/opensearch/opensearch-credentials.ts';
-import { shownPlace } from '../../../src/stores/published/shown-place.ts';
+import { shownPlace } from '../../../src/stores/published/published-address.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
@@ -65,7 +65,7 @@ test('a server gets the user and password of its own line, and no other server a
   const of = (address: string) => credentialsFor(parseOpenSearchAddress(address));
   assert.equal(of('opensearch://h/i'), undefined);
   process.env[variable] = 'opensearch+https://u:p%40%20w@h,opensearch+https://u:p%40%20w@h2:443';
-  assert.deepEqual(of('opensearch+https://h,h2:443/i'), { username: 'u', password: 'p@ w' });
+  assert.deepEqual(of('opensearch+https://h,h2:443/i'), { server: 'h:9200', tls: true, user: 'u', password: 'p@ w' });
   for (const other of ['opensearch://h/i', 'opensearch+https://h:443/i', 'opensearch+https://g/i']) {
     assert.equal(of(other), undefined, other);
   }
@@ -73,7 +73,7 @@ test('a server gets the user and password of its own line, and no other server a
   const file = join(await tempFolder(t), 'credentials');
   writeFileSync(file, '# of the file\n\nopensearch://someone:else@h:80\n');
   process.env[fileVariable] = file;
-  assert.deepEqual(of('opensearch://h:80/i'), { username: 'someone', password: 'else' });
+  assert.deepEqual(of('opensearch://h:80/i'), { server: 'h:80', tls: false, user: 'someone', password: 'else' });
   for (const line of [
     'opensearch://u:secret',
     'milvus://u:secret@h',

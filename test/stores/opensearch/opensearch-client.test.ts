@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration, setTimeout as pause } from 'node:timers/promises';
-import { indexProblems, SCRIPT_INDEX } from '../../../src/stores/opensearch/check-index.ts';
+import { indexProblems, SCRIPT_INDEX } from '../../../src/stores/opensearch/open-published-index.ts';
 import { parseOpenSearchAddress } from '../../../src/stores/opensearch/opensearch-address.ts';
-import { OpenSearchCandidates, readRows } from '../../../src/stores/opensearch/opensearch-candidates.ts';
+import { openSearchCandidates } from '../../../src/stores/opensearch/opensearch-candidates.ts';
 import { OpenSearchClient } from '../../../src/stores/opensearch/opensearch-client.ts';
-import { rowMappings } from '../../../src/stores/opensearch/stored-rows.ts';
+import { readRows, rowMappings } from '../../../src/stores/opensearch/stored-rows.ts';
 import type { Publication } from '../../../src/stores/published/publication.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeOpenSearch, type FakeReply, searchReply, VERSION_REPLY } from './fake-opensearch.ts';
@@ -197,8 +197,8 @@ test('rows that OpenSearch does not store fail the call', async (t) => {
     [0, {}],
     [1, {}],
   ] as const;
-  await assert.rejects(client.store('short', rows), trawlError('STORE_FAILED', /reports 1 of 2 rows/));
-  await assert.rejects(client.store('i', rows), trawlError('STORE_FAILED', /not allowed/));
+  await assert.rejects(client.store('short', 'index', rows), trawlError('STORE_FAILED', /reports 1 of 2 rows/));
+  await assert.rejects(client.store('i', 'index', rows), trawlError('STORE_FAILED', /not allowed/));
   assert.equal(fake.count('/i/_bulk'), 1);
 });
 
@@ -208,7 +208,7 @@ test('a missing row and a vector of another length never become zeros', async (t
   const fake = await FakeOpenSearch.start(t, answer({ i: { body: reply } }));
   const client = await fake.client(t);
   await assert.rejects(readRows(client, 'i', { rows: [3, 4] }), trawlError('STORE_FAILED', /did not return all of 2/));
-  const source = new OpenSearchCandidates(client, { index: 'i', dimension: 2, metric: 'l2' });
+  const source = openSearchCandidates(client, { index: 'i', dimension: 2, metric: 'l2' });
   await assert.rejects(source.vectors([3]), trawlError('STORE_DIFFERS', /row 3 has 4 bytes, expected 8/));
 });
 
@@ -258,9 +258,9 @@ test('rows that are stored as new ones and are there already stay, and other ref
     [1, {}],
     [2, {}],
   ] as const;
-  await client.storeNew('twice', rows);
+  await client.store('twice', 'create', rows);
   assert.match(fake.requests.at(-1)!.body, /^\{"create":\{"_id":"1"\}\}\n/);
-  await assert.rejects(client.storeNew('refused', rows), trawlError('STORE_FAILED', /bad row/));
+  await assert.rejects(client.store('refused', 'create', rows), trawlError('STORE_FAILED', /bad row/));
 });
 
 test('a count with a limit may end at the limit; another count that is not exact is refused', async (t) => {

@@ -1,34 +1,13 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { pathToFileURL } from 'node:url';
-import { type Ended, endOf, runTrawl, spawnTrawl } from '../../cli/run-trawl.ts';
-import { tempFolder } from '../../helpers/temp-folder.ts';
+import { runTrawl } from '../../cli/run-trawl.ts';
+import { assertFails, assertNeedsPackage } from '../failed-commands.ts';
 
 /** Nothing listens on port 1. */
 const NOBODY = 'opensearch://127.0.0.1:1/passages';
 
-function assertFails({ code, stderr, stdout }: Ended, exitCode: number, reason: RegExp): void {
-  assert.equal(code, exitCode, stderr);
-  assert.match(stderr, reason);
-  assert.doesNotMatch(stderr + stdout, /secret/);
-}
-
-test('without the optional package, the error has the command that installs it', async (t) => {
-  const hook = join(await tempFolder(t), 'hook.mjs');
-  writeFileSync(
-    hook,
-    `import { registerHooks } from 'node:module';
-     registerHooks({ resolve(name, context, next) {
-       if (name !== '@opensearch-project/opensearch') return next(name, context);
-       throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
-     } });`,
-  );
-  const env = { NODE_OPTIONS: `--import=${pathToFileURL(hook)}` };
-  const ended = await endOf(spawnTrawl(['search', NOBODY, 'x'], { env }));
-  assertFails(ended, 1, /npm install @opensearch-project\/opensearch[\s\S]*\[PACKAGE_MISSING\]/);
-});
+test('without the optional package, the error has the command that installs it', (t) =>
+  assertNeedsPackage(t, NOBODY, '@opensearch-project/opensearch'));
 
 test('an OpenSearch that cannot be reached ends the command, and doctor says so', async () => {
   const [search, doctor] = await Promise.all([runTrawl(['search', NOBODY, 'x']), runTrawl(['doctor', NOBODY])]);

@@ -1,12 +1,24 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type PassageReader, StoredPassages } from '../../../src/stores/published/stored-passages.ts';
+import { PIECE_BYTES } from '../../../src/stores/published/published-row.ts';
+import {
+  FIRST_FILE_PART,
+  type PartStore,
+  readFile,
+  readRecord,
+  type StoredPart,
+  writeFile,
+  writeRecord,
+} from '../../../src/stores/published/stored-files.ts';
+import { type PassageReader, storedPassages } from '../../../src/stores/published/stored-passages.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 
 /** Passages that are read one row at a time, as those of long documents are. */
-function passagesOf(documents: PassageReader['documents'], end: () => Promise<void>): StoredPassages {
+function passagesOf(documents: PassageReader['documents'], end: () => Promise<void>) {
   const reader: PassageReader = { documents, ids: async () => [], lookUp: async () => [] };
-  return new StoredPassages(reader, { rows: 20, pieces: 1_000, lookups: [], isDeleted: () => false }, end);
+  return storedPassages(reader, { rows: 20, pieces: 1_000, lookups: [], liveRows: undefined }, end);
 }
 
 test('documents are in the order of the rows, repeated ones included', async () => {
@@ -43,4 +55,55 @@ test('after a failed read the others are stopped, and the store is closed only w
     ...['0 begins', '1 begins', '2 begins', '3 begins'],
     ...['0 ends, aborted', '2 ends, aborted', '3 ends, aborted', 'closed'],
   ]);
+});
+
+/** Keeps parts as Milvus does: as base64 texts with its limit, and returns them in another order. */
+function milvusLike(): { store: PartStore; texts: Map<number, string> } {
+  const texts = new Map<number, string>();
+  const store: PartStore = {
+    place: 'the test',
+    write: async (parts) => {
+      for (const { place, bytes } of parts) {
+        const text = bytes.toString('base64');
+        assert.ok(text.length <= PIECE_BYTES, `a text of ${text.length} characters`);
+        texts.set(place, text);
+      }
+    },
+    read: async (first, end) =>
+      [...texts]
+        .filter(([place]) => place >= first && place < end)
+        .map(([place, text]): StoredPart => ({ place, bytes: Buffer.from(text, 'base64') }))
+        .reverse(),
+  };
+  return { store, texts };
+}
+
+test('files of any size fit into the texts of Milvus, and are read as they were', async () => {
+  for (const bytes of [0, 1, 47_999, 48_000, 49_152, 400_000, 2_000_000]) {
+    const { store } = milvusLike();
+    const content = randomBytes(bytes);
+    assert.deepEqual(await readFile(store, await writeFile(store, FIRST_FILE_PART, content)), content);
+    const record = { words: content.toString('hex') };
+    await writeRecord(store, 0, record);
+    assert.deepEqual(await readRecord(store, 0), record);
+  }
+});
+
+test('a file that an earlier version stored in larger parts is read as it was', async () => {
+  const { store, texts } = milvusLike();
+  const content = randomBytes(400_000);
+  const stored = await writeFile(store, FIRST_FILE_PART, content);
+  texts.clear();
+  const parts = Math.ceil(content.length / 49_152);
+  for (let part = 0; part < parts; part++) {
+    texts.set(FIRST_FILE_PART + part, content.subarray(part * 49_152, (part + 1) * 49_152).toString('base64'));
+  }
+  assert.deepEqual(await readFile(store, { ...stored, parts }), content);
+});
+
+test('a file with a missing part is refused', async () => {
+  const { store, texts } = milvusLike();
+  const stored = await writeFile(store, FIRST_FILE_PART, randomBytes(200_000));
+  texts.delete(FIRST_FILE_PART + 1);
+  await assert.rejects(readFile(store, stored), trawlError('STORE_DIFFERS', /has the checksum .*, expected/));
 });

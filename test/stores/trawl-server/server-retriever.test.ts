@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { SearchSource } from '../../../src/search/retriever.ts';
 import { ServerRetriever, type ServerRetrieverOptions } from '../../../src/stores/trawl-server/server-retriever.ts';
 import { sampleServer } from '../../helpers/sample-server.ts';
 import { type ProxyScript, proxyTo } from './proxy.ts';
@@ -16,17 +17,10 @@ async function opened(t: TestContext, script: ProxyScript, options: ServerRetrie
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `bridge number ${i} over a river`);
 
-async function rowsHere(queries: readonly string[]): Promise<unknown> {
-  const { outcomes } = await served.retriever.retrieve({ queries, k: 5 });
-  return outcomes.map(
-    (outcome) =>
-      outcome.ok &&
-      outcome.hits.map(({ row, score, document }) => ({ row, score, document: JSON.parse(document) as unknown })),
-  );
-}
+const rowsHere = (queries: readonly string[]): Promise<unknown> => rowsOf(served.retriever, queries);
 
-async function rowsOf(retriever: ServerRetriever, queries: readonly string[]): Promise<unknown> {
-  const { outcomes } = await retriever.retrieve({ queries, k: 5 });
+async function rowsOf(source: Pick<SearchSource, 'retrieve'>, queries: readonly string[]): Promise<unknown> {
+  const { outcomes } = await source.retrieve({ queries, k: 5 });
   return outcomes.map(
     (outcome) =>
       outcome.ok &&

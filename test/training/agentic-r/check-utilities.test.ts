@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { readCandidates } from '../../../training/agentic-r/candidates-file.ts';
 import { checkUtilities, type OpenUtility, type UtilityCounts } from '../../../training/agentic-r/check-utilities.ts';
-import { KeyedLines } from '../../../training/agentic-r/keyed-lines.ts';
-import { readCandidates } from '../../../training/agentic-r/read-candidates.ts';
-import { utilityKey } from '../../../training/agentic-r/utilities.ts';
+import { openKeyedLines } from '../../../training/agentic-r/keyed-lines.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import {
@@ -67,6 +66,8 @@ test('each thing that makes utilities unusable is counted, described and to be j
     [{ local: [changed(local, { 4: 60.5 })] }, 'local-unusable', /passage 4 is 60\.5/],
     [{ local: [changed(local, { 4: '60' })] }, 'local-unusable', /passage 4 is a string/],
     [{ local: [changed(local, { 4: null })] }, 'local-unusable', /passage 4 is null/],
+    // The first fault counts: the line is not refused as a whole for a later one.
+    [{ local: [changed(local, { 4: null, 'hv-3': 4 })] }, 'local-unusable', /passage 4 is null/],
     [
       { local: [{ ...local, docid_score: fewer }] },
       'local-other-passages',
@@ -142,11 +143,11 @@ test('lines of another shape are refused with their place', async (t) => {
   const folder = await tempFolder(t);
   const path = join(folder, 'local.jsonl');
   await writeFile(path, '{"id": "a", "round_index": 1, "docid_score": {"0": NaN}}');
-  await assert.rejects(KeyedLines.open(path, utilityKey), trawlError('CORPUS_BAD_LINE', /:1: has NaN/));
+  await assert.rejects(openKeyedLines(path), trawlError('CORPUS_BAD_LINE', /:1: has NaN/));
   await writeFile(path, gzipSync('{}'));
-  await assert.rejects(KeyedLines.open(path, utilityKey), trawlError('CORPUS_BAD_LINE', /is gzip.*gunzip/));
+  await assert.rejects(openKeyedLines(path), trawlError('CORPUS_BAD_LINE', /is gzip.*gunzip/));
   await assert.rejects(
-    KeyedLines.open(join(folder, 'absent.jsonl'), utilityKey),
+    openKeyedLines(join(folder, 'absent.jsonl')),
     trawlError('CORPUS_NOT_FOUND', /absent\.jsonl: no such file/),
   );
 });
@@ -175,7 +176,7 @@ test('lines are found by their keys, wherever they stand and however long they a
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(text), fc.constantFrom('\n', '\r\n', '\n\n'), async (ids, end) => {
       await writeFile(path, ids.map((id) => JSON.stringify({ id, round_index: 1, filler: id.repeat(9) })).join(end));
-      const lines = await KeyedLines.open(path, utilityKey);
+      const lines = await openKeyedLines(path);
       try {
         assert.equal(lines.size, ids.length);
         for (const id of ids) assert.equal((await lines.read(`${id}\u00001`))?.value['filler'], id.repeat(9));

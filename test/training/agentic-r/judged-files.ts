@@ -2,8 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { UtilityFiles } from '../../../training/agentic-r/judged-rounds.ts';
-import { KeyedLines } from '../../../training/agentic-r/keyed-lines.ts';
-import { utilityKey } from '../../../training/agentic-r/utilities.ts';
+import { type KeyedLines, openKeyedLines } from '../../../training/agentic-r/keyed-lines.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 
 /** A round with the utilities of its candidates in the order of retrieval; row numbers count from `firstRow`. */
@@ -92,7 +91,7 @@ export async function openFiles(
 ): Promise<UtilityFiles> {
   const open = async (path: string | undefined): Promise<KeyedLines | undefined> => {
     if (path === undefined) return undefined;
-    const file = await KeyedLines.open(path, utilityKey);
+    const file = await openKeyedLines(path);
     t.after(() => file.close());
     return file;
   };

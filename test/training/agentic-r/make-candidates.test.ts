@@ -4,12 +4,15 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { TrawlError } from '../../../src/base/errors.ts';
 import { ResumableOutput } from '../../../src/base/system/resumable-output.ts';
-import type { CandidateItem } from '../../../training/agentic-r/candidate-item.ts';
-import { type CandidateCounts, makeCandidates } from '../../../training/agentic-r/make-candidates.ts';
-import { readCandidates } from '../../../training/agentic-r/read-candidates.ts';
-import { CANDIDATE_QUERY_FORMS, type CandidateQueryForm } from '../../../training/agentic-r/trajectory-rounds.ts';
+import { type CandidateItem, readCandidates } from '../../../training/agentic-r/candidates-file.ts';
+import {
+  CANDIDATE_QUERY_FORMS,
+  type CandidateCounts,
+  type CandidateQueryForm,
+  makeCandidates,
+  QWEN_ASSISTANT_MARKER,
+} from '../../../training/agentic-r/make-candidates.ts';
 import { readTrajectories } from '../../../training/trajectories/read-trajectories.ts';
-import { QWEN_ASSISTANT_MARKER } from '../../../training/trajectories/reasoning-contexts.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';

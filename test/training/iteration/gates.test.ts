@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Gates, refusals } from '../../../training/iteration/gates.ts';
+import { type Gates, refusals, trialRefusals } from '../../../training/iteration/gates.ts';
 import type { Measures, Trial } from '../../../training/iteration/records.ts';
-import { trialRefusals } from '../../../training/iteration/trial-gates.ts';
 
 const NONE: Gates = { minRecall: undefined, maxRecallDrop: 0, maxChanged: undefined, maxReplaced: undefined };
 

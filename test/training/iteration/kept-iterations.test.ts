@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { discardIteration } from '../../../training/iteration/claim-iteration.ts';
-import { goBack } from '../../../training/iteration/go-back.ts';
-import { pruneIterations } from '../../../training/iteration/prune.ts';
+import { pruneIterations } from '../../../training/iteration/iterations-folder.ts';
 import { readJournal } from '../../../training/iteration/records.ts';
+import { goBack } from '../../../training/iteration/serve-iteration.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeLoop, killedBehindLink } from './fake-loop.ts';
 

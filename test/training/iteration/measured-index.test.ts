@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { goBack } from '../../../training/iteration/go-back.ts';
+import { goBack } from '../../../training/iteration/serve-iteration.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { changeIndex, FakeLoop } from './fake-loop.ts';
 import { fakeServer } from './fake-server.ts';

@@ -19,7 +19,7 @@ test('an iteration resumes behind its finished steps, and with other inputs it i
       new RegExp(`Iteration 1 of .* is unfinished and has other inputs: .*${expected.source}`),
     );
   await assert.rejects(loop.run('two'), differs(/checkpoint: \S+one, now \S+two/));
-  await assert.rejects(loop.run('one', { settings: { dimension: 8 } }), differs(/dimension: not given, now 8/));
+  await assert.rejects(loop.run('one', { settings: { dimension: 8 } }), differs(/dimension was not set and is 8/));
   writeFileSync(loop.corpus, '{"id": 1, "contents": "y"}\n');
   await assert.rejects(loop.run('one'), differs(/corpus\.jsonl changed/));
   writeFileSync(loop.corpus, '{"id": 1, "contents": "x"}\n');

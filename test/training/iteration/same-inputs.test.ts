@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { goBack } from '../../../training/iteration/go-back.ts';
+import { goBack } from '../../../training/iteration/serve-iteration.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeLoop } from './fake-loop.ts';
 
@@ -29,6 +29,26 @@ test('an iteration that --restart made anew from the inputs of a kept one has no
   // Of two that are not served, the newer one is named.
   await goBack(loop.folder, 0, []);
   await assert.rejects(loop.run('one'), trawlError('USAGE', /Iteration 2 was made from the same inputs/));
+});
+
+test('settings whose members are in another order are the same', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  await loop.run('one', { settings: { overrides: { pooling: 'cls', dimension: 4 } }, until: 'model' });
+  await loop.run('one', { settings: { overrides: { dimension: 4, pooling: 'cls' } }, until: 'index' });
+  assert.deepEqual(loop.steps, ['model', 'index']);
+  await assert.rejects(
+    loop.run('one', { settings: { overrides: { dimension: 8, pooling: 'cls' } } }),
+    trawlError('BUILD_DIFFERS', /overrides was \{"dimension":4.* and is \{"dimension":8/),
+  );
+});
+
+test('no summary shares its lists with another one', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const { refusals, removed } = await loop.publish('one');
+  const current = await loop.run('one');
+  assert.ok(current.refusals !== refusals && current.removed !== removed);
+  assert.ok((await loop.run('one')).refusals !== current.refusals);
 });
 
 test('a checkpoint and a corpus that were moved are the same, for an unfinished iteration and for the one that is served', async (t) => {

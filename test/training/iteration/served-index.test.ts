@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { goBack } from '../../../training/iteration/go-back.ts';
+import { goBack } from '../../../training/iteration/serve-iteration.ts';
 import { ServedIndex } from '../../../training/iteration/served-index.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeLoop, generation, killedBehindLink } from './fake-loop.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { goBack } from '../../../training/iteration/go-back.ts';
+import { goBack } from '../../../training/iteration/serve-iteration.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeLoop, generation, killedBehindLink } from './fake-loop.ts';
 import { slowServer } from './slow-server.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { goBack } from '../../../training/iteration/go-back.ts';
+import { goBack } from '../../../training/iteration/serve-iteration.ts';
 import { FakeLoop, generation } from './fake-loop.ts';
 
 test('a model whose estimated recall is below a limit is refused before the index is built, and built when it is accepted', async (t) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { answerRule } from '../../../training/mining/answer-rule.ts';
-import { type Candidate, DROP_REASONS, type DropReason } from '../../../training/mining/candidate.ts';
 import { type ExclusionInput, excludeFalseNegatives } from '../../../training/mining/exclude-false-negatives.ts';
+import { type Candidate, DROP_REASONS, type DropReason } from '../../../training/mining/mined-query.ts';
 import { candidate, miningQuery, passage } from './mining-fixtures.ts';
 
 const POSITIVE = passage(

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { readParquetRows } from '../../../corpus/read-parquet.ts';
 import { type ErrorCode, TrawlError } from '../../../src/base/errors.ts';
 import { type MineOptions, type MiningSummary, mineNegatives } from '../../../training/mining/mine-negatives.ts';
-import type { MiningQuery } from '../../../training/mining/mining-query.ts';
+import type { MiningQuery } from '../../../training/mining/mined-query.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-retriever.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';

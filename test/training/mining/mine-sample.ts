@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { RowFormatName } from '../../../training/mining/formats/formats.ts';
 import type { MiningSummary } from '../../../training/mining/mine-negatives.ts';
+import type { RowFormatName } from '../../../training/mining/row-formats.ts';
 import { jsonOf, runTrawl } from '../../cli/run-trawl.ts';
 import { linesOf } from './mining-corpus.ts';
 

@@ -1,6 +1,4 @@
-import type { Candidate } from '../../../training/mining/candidate.ts';
-import type { MinedPassage } from '../../../training/mining/mined-query.ts';
-import type { MiningQuery } from '../../../training/mining/mining-query.ts';
+import type { Candidate, MinedPassage, MiningQuery } from '../../../training/mining/mined-query.ts';
 
 /** A passage without a place in a list. */
 export function passage(id: string, text: string, options: Partial<MinedPassage> = {}): MinedPassage {

@@ -3,10 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readParquetRows } from '../../../corpus/read-parquet.ts';
-import { ROW_FORMATS } from '../../../training/mining/formats/formats.ts';
-import type { TrainingRow } from '../../../training/mining/formats/row-format.ts';
 import type { MinedQuery, MiningOrigin } from '../../../training/mining/mined-query.ts';
 import { ParquetRows } from '../../../training/mining/parquet-rows.ts';
+import { ROW_FORMATS, type TrainingRow } from '../../../training/mining/row-formats.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { miningQuery, passage } from './mining-fixtures.ts';
 

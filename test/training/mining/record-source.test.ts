@@ -3,15 +3,15 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { MiningQuery } from '../../../training/mining/mining-query.ts';
-import { RecordSource } from '../../../training/mining/record-source.ts';
+import type { MiningQuery } from '../../../training/mining/mined-query.ts';
+import { openRecordSource, type RecordSource } from '../../../training/mining/record-source.ts';
 import { recordLine } from '../../helpers/record-lines.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 
 async function sourceOf(t: TestContext, ...lines: readonly string[]): Promise<{ path: string; source: RecordSource }> {
   const path = join(await tempFolder(t), 'calls.jsonl');
   writeFileSync(path, lines.join(''));
-  const source = await RecordSource.open([path]);
+  const source = await openRecordSource([path]);
   t.after(() => source.close());
   return { path, source };
 }
@@ -62,7 +62,7 @@ test('permissions for files with the queries are no wider than those of any file
     [paths, 0o640],
     [paths.slice(0, 1), 0o644],
   ] as const) {
-    const source = await RecordSource.open(files);
+    const source = await openRecordSource(files);
     t.after(() => source.close());
     assert.equal(source.mode, mode);
   }

@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { loadQueries } from '../../../training/mining/load-queries.ts';
-import type { MiningQuery } from '../../../training/mining/mining-query.ts';
+import type { MiningQuery } from '../../../training/mining/mined-query.ts';
 import { WorkFile } from '../../../training/mining/work-file.ts';
 import { KnownQuestions } from '../../../training/records/known-questions.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -57,7 +57,7 @@ test('siblings are the queries with the same question, or with the same text for
   work.addQuery(miningQuery({ question: ' who? ', query: 'second hop', positiveIds: ['p2', 'p1'] }));
   work.addQuery(miningQuery({ question: 'Where?', query: 'First hop', positiveIds: ['p3'] }));
   work.addQuery(miningQuery({ question: 'When?', query: 'another', positiveIds: ['p4'] }));
-  const siblings = work.queries(0, 4).map((stored) => work.siblingIds(stored));
+  const siblings = work.queries(0, 4).map(({ siblingIds }) => siblingIds);
   assert.deepEqual(siblings, [['p2', 'p3'], [], ['p1'], []]);
   const [first, second, third] = work.queries(0, 3);
   assert.equal(first!.group, second!.group);
@@ -73,7 +73,7 @@ test('queries without a question are no siblings, unless they have the same text
   work.addQuery(miningQuery({ question: '', positiveIds: ['p5'] }));
   const stored = work.queries(0, 5);
   assert.deepEqual(
-    stored.map((query) => work.siblingIds(query)),
+    stored.map(({ siblingIds }) => siblingIds),
     [['p3'], [], ['p1'], [], []],
   );
   assert.equal(new Set(stored.map(({ group }) => group)).size, 4);

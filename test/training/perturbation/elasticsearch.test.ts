@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { GoldQuery } from '../../../training/perturbation/gold-passages.ts';
+import type { GoldQuery } from '../../../training/perturbation/request-perturbation.ts';
 import {
   articleIndex,
   ask,

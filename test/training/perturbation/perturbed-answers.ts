@@ -3,10 +3,9 @@ import { documentFields } from '../../../src/index/passages/document-fields.ts';
 import type { QueryAnswer } from '../../../src/search/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../../../src/search/calls/retrieve-call.ts';
 import type { Retriever } from '../../../src/search/retriever.ts';
-import type { GoldPassages } from '../../../training/perturbation/gold-passages.ts';
 import { Perturbation } from '../../../training/perturbation/perturbation.ts';
 import { perturbingRetriever } from '../../../training/perturbation/perturbing-retriever.ts';
-import { RequestPerturbation } from '../../../training/perturbation/request-perturbation.ts';
+import { type GoldPassages, RequestPerturbation } from '../../../training/perturbation/request-perturbation.ts';
 import { type PerturbationSettings, perturbationSettings } from '../../../training/perturbation/settings.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-retriever.ts';
 

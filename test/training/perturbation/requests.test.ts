@@ -8,7 +8,7 @@ import { ServerMetrics } from '../../../src/server/metrics/server-metrics.ts';
 import { recordLines } from '../../../src/server/recording/record-line.ts';
 import type { RecordedRequest, RecordedSearch } from '../../../src/server/recording/recorded-search.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
-import type { GoldPassages, GoldQuery } from '../../../training/perturbation/gold-passages.ts';
+import type { GoldPassages, GoldQuery } from '../../../training/perturbation/request-perturbation.ts';
 import { recordedCall } from '../../../training/replay/recorded-call.ts';
 import { build, errorOf, eventually, getFrom, type Posted, postTo, serve } from '../../server/build.ts';
 import { vectorIndex, withoutWords } from '../../server/elasticsearch/elasticsearch-server.ts';
@@ -16,7 +16,7 @@ import { parseRecord } from '../records/parse-record.ts';
 import { ARTICLES, COLUMNS, evenIsGold, perturbs, retriever, search } from './perturbing-server.ts';
 
 /** Dialects that search nothing: they read, score or embed what the request names. The example of Elasticsearch is refused. */
-const WITHOUT_SEARCH = DIALECTS.filter(({ client, name }) => client === null || name === 'elasticsearch').map(
+const WITHOUT_SEARCH = DIALECTS.filter(({ client, name }) => client === undefined || name === 'elasticsearch').map(
   ({ name }) => name,
 );
 

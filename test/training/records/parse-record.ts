@@ -1,7 +1,8 @@
-import { type ParsedRecord, parseLine } from '../../../training/records/recorded-query.ts';
+import { parseLine, type RecordedQuery } from '../../../training/records/recorded-query.ts';
 
-/** Parses the line of a query; that of an opening is refused. */
-export function parseRecord(text: string): ParsedRecord {
+/** Parses the line of a query, and refuses an opening. */
+export function parseRecord(text: string): { ok: true; query: RecordedQuery } | { ok: false; reason: string } {
   const parsed = parseLine(text);
-  return 'opening' in parsed ? { ok: false, reason: 'it is that of an opening' } : parsed;
+  if (typeof parsed === 'string') return { ok: false, reason: parsed };
+  return 'query' in parsed ? { ok: true, query: parsed.query } : { ok: false, reason: 'an opening' };
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GoldQuestions } from '../../../training/replay/gold-questions.ts';
+import { goldQuestions } from '../../../training/replay/gold-questions.ts';
 import { recordLine } from '../../helpers/record-lines.ts';
 import { parseRecord } from '../records/parse-record.ts';
 
-const gold = new GoldQuestions([
+const gold = goldQuestions([
   { id: '1', question: 'Of nq?', dataset: 'nq', goldIds: ['a'] },
   { id: '1', question: 'Of hotpotqa?', dataset: 'hotpotqa', goldIds: ['b'] },
   { id: '2', question: 'Of either?', goldIds: ['c'] },
@@ -36,7 +36,7 @@ test('where the id does not decide, the text does: the question, its part of a c
 });
 
 test('yes and no are no golden answers, because passages of any subject have the word', () => {
-  const golds = new GoldQuestions([
+  const golds = goldQuestions([
     { id: 'only', question: 'Is it?', goldenAnswers: ['yes'] },
     { id: 'both', question: 'Is that?', goldenAnswers: ['no', 'Vienna'] },
   ]);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT } from '../../../cli/program/command.ts';
-import { withChecksum } from '../../../src/index/manifest/manifest-checksum.ts';
+import { withChecksum } from '../../../src/index/manifest/write-manifest.ts';
 import { openBundle } from '../../../training/replay/open-bundle.ts';
 import { writeBundle } from '../../../training/replay/write-bundle.ts';
 import { endOf, fileFolder, jsonOf, runTrawl, serveWith, spawnTrawl } from '../../cli/run-trawl.ts';
@@ -339,6 +339,8 @@ test('a manifest of another version, another format, with a change or without a 
   );
   write(withChecksum({ ...manifest, format: 'trawl-index' }));
   await assert.rejects(openBundle(copy), trawlError('INDEX_FILE_FOREIGN', /trawl-index/));
+  write([]);
+  await assert.rejects(openBundle(copy), trawlError('INDEX_MANIFEST_INVALID', /not a JSON object/));
   write({ ...manifest, answers: 1, checksum: 'x' });
   await assert.rejects(openBundle(copy), trawlError('INDEX_MANIFEST_INVALID', /checksum/));
   const { model: _model, ...withoutModel } = manifest;

@@ -7,11 +7,12 @@ import { EXIT } from '../../../cli/program/command.ts';
 import { type ErrorCode, TrawlError } from '../../../src/base/errors.ts';
 import { Perturbation } from '../../../training/perturbation/perturbation.ts';
 import { perturbationSettings } from '../../../training/perturbation/settings.ts';
-import { GoldQuestions } from '../../../training/replay/gold-questions.ts';
-import { IndexTarget } from '../../../training/replay/index-target.ts';
-import { type ReplayOptions, replayRecords } from '../../../training/replay/replay-records.ts';
-import type { ReplayReport } from '../../../training/replay/replay-report.ts';
-import { ServerTarget } from '../../../training/replay/server-target.ts';
+import type { RecordedQuery } from '../../../training/records/recorded-query.ts';
+import { goldQuestions } from '../../../training/replay/gold-questions.ts';
+import { type ReplayOptions, type ReplayReport, replayRecords } from '../../../training/replay/replay-records.ts';
+import { Comparisons } from '../../../training/replay/replay-report.ts';
+import { indexTarget } from '../../../training/replay/replay-target.ts';
+import { serverTarget } from '../../../training/replay/server-target.ts';
 import { jsonOf, runTrawl } from '../../cli/run-trawl.ts';
 import assert from '../../helpers/assert.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
@@ -79,7 +80,7 @@ async function replay(
   writeFileSync(records, lines.join(''));
   return replayRecords({
     records: [records],
-    target: new IndexTarget(letters()),
+    target: indexTarget(letters()),
     changes: {},
     p: 0.9,
     cutoffs: [1, 2, 3, 5],
@@ -155,7 +156,7 @@ test('with golds, relevant passages and answers that are gained and lost are cou
       line({ query: 'What is d? [SEP] b', ...found('d') }),
       line({ query: 'b', ...found('b'), question: 'Unknown' }),
     ],
-    { gold: new GoldQuestions(questions), target: new IndexTarget(lettersAfterSeparator()) },
+    { gold: goldQuestions(questions), target: indexTarget(lettersAfterSeparator()) },
   );
   assert.deepEqual(report.all.gold, {
     queries: 3,
@@ -183,7 +184,7 @@ function lettersAfterSeparator(): FakeRetriever {
 }
 
 test('an answer is not judged where a recorded passage is gone that may have had it', async (t) => {
-  const gold = new GoldQuestions([{ id: 'q1', question: 'Q', goldenAnswers: ['text of d'] }]);
+  const gold = goldQuestions([{ id: 'q1', question: 'Q', goldenAnswers: ['text of d'] }]);
   const report = await replay(t, [line({ query: 'a', ...found('ax'), questionId: 'q1' })], { gold });
   assert.equal(report.answersUnknown, 1);
   assert.equal(report.all.answers.queries, 0);
@@ -191,7 +192,7 @@ test('an answer is not judged where a recorded passage is gone that may have had
 
 test('records are compared by row where the generation is the same, also without ids', async (t) => {
   const documents = ['x', 'y', 'z', 'w'].map((text) => JSON.stringify({ text }));
-  const target = new IndexTarget(letters({ documents, generation: 'old' }));
+  const target = indexTarget(letters({ documents, generation: 'old' }));
   const report = await replay(t, [line({ query: 'ab', k: 2, rows: [0, 2], scores: [1, 0.5], ids: [null, null] })], {
     target,
   });
@@ -259,8 +260,8 @@ test('passages that are gone are differences, unless the other index has no id o
 });
 
 test('a query that fails now by itself has nothing in common with its recorded list, and loses its gold passages', async (t) => {
-  const failing = (fails: ErrorCode) => new IndexTarget(letters({ fails }));
-  const gold = new GoldQuestions([{ id: 'q1', question: 'Q', goldIds: ['a', 'b'], goldenAnswers: ['text of a'] }]);
+  const failing = (fails: ErrorCode) => indexTarget(letters({ fails }));
+  const gold = goldQuestions([{ id: 'q1', question: 'Q', goldIds: ['a', 'b'], goldenAnswers: ['text of a'] }]);
   const lines = [
     line({ query: 'bad', ...found('abc'), questionId: 'q1' }),
     line({ query: 'ab', ...found('ab'), questionId: 'q1' }),
@@ -284,20 +285,20 @@ test('a text that a server refuses does not hide the answers of the others', asy
     line({ query: 'a'.repeat(11), ...found('ab') }),
     line({ query: 'ba', ...found('ba') }),
   ];
-  const report = await replay(t, lines, { target: new ServerTarget(url) });
+  const report = await replay(t, lines, { target: serverTarget(url) });
   assert.deepEqual([report.failedQueries, report.all.queries, report.all.identical], [{ QUERY_TOO_LONG: 1 }, 3, 2]);
 });
 
 test('lists that the asked server changes on purpose are not compared', async (t) => {
   const searchHook = new Perturbation(perturbationSettings({ distractors: 1 }));
   const url = await serveRetriever(t, letters(), { searchHook });
-  const report = await replay(t, [line({ query: 'ab', ...found('ab') })], { target: new ServerTarget(url) });
+  const report = await replay(t, [line({ query: 'ab', ...found('ab') })], { target: serverTarget(url) });
   assert.deepEqual([report.failed, report.all.queries], [{ PERTURBED: 1 }, 0]);
 });
 
 test('changes replace the recorded settings, and another mode drops those of the recorded one', async (t) => {
   const retriever = letters();
-  const target = new IndexTarget(retriever);
+  const target = indexTarget(retriever);
   const hybrid = { fusion: 'rrf', rrfK: 60, denseWeight: 1, bm25Weight: 1, depth: 100 };
   const lines = [
     line({ query: 'a', ...found('a'), mode: 'hybrid', hybrid, truncate: 'tail' }),
@@ -324,7 +325,7 @@ test('a search that the target refuses is counted by its code, and the others ar
     return asked(call);
   };
   const lines = [line({ query: 'a', ...found('a'), mode: 'bm25' }), line({ query: 'a', ...found('a') })];
-  const report = await replay(t, lines, { target: new IndexTarget(retriever) });
+  const report = await replay(t, lines, { target: indexTarget(retriever) });
   assert.deepEqual([report.failed, report.all.queries], [{ NOT_SUPPORTED: 1 }, 1]);
 });
 
@@ -335,9 +336,9 @@ test('a server is asked over its socket and gives the same report as its index',
     line({ query: 'ab', ...found('xyz') }),
     line({ query: 'c', ...found('c'), question: 'Q', filter: undefined }),
   ];
-  const gold = new GoldQuestions([{ id: '1', question: 'Q', goldIds: ['c'], goldenAnswers: ['text of c'] }]);
+  const gold = goldQuestions([{ id: '1', question: 'Q', goldIds: ['c'], goldenAnswers: ['text of c'] }]);
   const byIndex = await replay(t, lines, { gold });
-  const byServer = await replay(t, lines, { gold, target: new ServerTarget(`${url}/`) });
+  const byServer = await replay(t, lines, { gold, target: serverTarget(`${url}/`) });
   assert.deepEqual(byServer, byIndex);
   assert.equal(byServer.all.answers.before, 1);
 });
@@ -368,13 +369,13 @@ test('after 429 and 503 a server is asked again, up to a number of tries', async
     { status: 503 },
     { status: 200, body: EMPTY_REPLY },
   ]);
-  const target = new ServerTarget(busy.url, QUICK);
+  const target = serverTarget(busy.url, QUICK);
   assert.deepEqual((await target.search(['q'], { k: 1 }, { texts: false })).outcomes, [
     { ok: true, generation: 'g', hits: [] },
   ]);
   assert.equal(busy.count(), 3);
   const stuck = await scripted(t, [{ status: 503 }]);
-  const searching = new ServerTarget(stuck.url, { ...QUICK, attempts: 3 }).search(['q'], { k: 1 }, { texts: false });
+  const searching = serverTarget(stuck.url, { ...QUICK, attempts: 3 }).search(['q'], { k: 1 }, { texts: false });
   await assert.rejects(searching, trawlError('CONFIG_INVALID', /answered 503, also after 3 tries/));
   assert.equal(stuck.count(), 3);
 });
@@ -387,10 +388,10 @@ test('a server that is no Trawl server, or refuses everything, ends the replay w
     [{ status: 404, body: 'not here' }, /answered 404/],
   ] as const) {
     const { url } = await scripted(t, [answer]);
-    const searching = new ServerTarget(url, QUICK).search(['q'], { k: 1 }, { texts: false });
+    const searching = serverTarget(url, QUICK).search(['q'], { k: 1 }, { texts: false });
     await assert.rejects(searching, trawlError('CONFIG_INVALID', message));
   }
-  const none = new ServerTarget('http://127.0.0.1:9', { ...QUICK, attempts: 2 });
+  const none = serverTarget('http://127.0.0.1:9', { ...QUICK, attempts: 2 });
   await assert.rejects(none.search(['q'], { k: 1 }, { texts: false }), trawlError('CONFIG_INVALID', /after 2 tries/));
 });
 
@@ -452,7 +453,20 @@ test('a server that reloads between two requests gives each query the generation
     body: JSON.stringify({ index: { name: 'n', generation }, results: Array(count).fill({ ok: true, hits: [] }) }),
   });
   const { url } = await scripted(t, [reply('before', 64), reply('after', 1)]);
-  const { outcomes } = await new ServerTarget(url, QUICK).search(Array(65).fill('q'), { k: 1 }, { texts: false });
+  const { outcomes } = await serverTarget(url, QUICK).search(Array(65).fill('q'), { k: 1 }, { texts: false });
   const generations = outcomes.map((outcome) => (outcome.ok ? outcome.generation : ''));
   assert.deepEqual(generations, [...Array<string>(64).fill('before'), 'after']);
+});
+
+test('only the queries that differ most are kept, in order, without the texts of their hits', () => {
+  const comparisons = new Comparisons([1], 2);
+  const hit = { row: 1, id: 'a', score: 1, title: undefined, contents: 'a long text' };
+  for (const rbo of [0.5, 0.2, 0.2, 0.1, 0.9]) {
+    const compared = { turn: null, identical: false, rbo, overlaps: [null], gold: null, answer: null };
+    comparisons.add(compared, { query: `${rbo}` } as RecordedQuery, [hit]);
+  }
+  assert.deepEqual(
+    comparisons.differences.map(({ rbo, now }) => [rbo, now]),
+    [0.1, 0.2].map((rbo) => [rbo, [{ row: 1, id: 'a', score: 1, title: null }]]),
+  );
 });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,4 +38,22 @@ test('a bundle whose file of rows cannot be opened leaves no thread of the index
   // The thread of the passages has ended as soon as its store is closed, but for the operating system.
   for (let i = 0; i < 100 && threads() > before; i++) await sleep(20);
   assert.ok(threads() <= before, `${threads()} threads, ${before} before`);
+});
+
+test('a bundle that cannot be written says why, with the path as given, also if the folder cannot be removed then', async (t) => {
+  const folder = await tempFolder(t);
+  const index = await buildSampleIndex(folder);
+  const { generation } = openIndexDirectory(index).manifest;
+  const records = join(folder, 'calls.jsonl');
+  writeFileSync(records, recordLine('a query', { generation }).repeat(RECORDS));
+  const out = `${folder}/./bundle`;
+  const onProgress = (): void => {
+    mkdirSync(join(`${out}.partial`, BUNDLE_FILES.rows), { recursive: true });
+    t.mock.method(promises, 'rm', async () => Promise.reject(Object.assign(new Error('busy'), { code: 'EBUSY' })));
+    syncBuiltinESMExports();
+  };
+  const error: unknown = await writeBundle({ records: [records], index, out, onProgress }).catch((reason) => reason);
+  t.mock.restoreAll();
+  syncBuiltinESMExports();
+  assert.ok(trawlError('OUTPUT_NOT_WRITABLE', /\/\.\/bundle cannot be written: it is a folder/)(error as Error));
 });

@@ -38,7 +38,7 @@ async function read(queries: readonly MadeQuery[], options: RecordedOptions = {}
     yield* all;
   }, options);
   const trajectories: Trajectory[] = [];
-  for await (const trajectory of recorded.read()) trajectories.push(trajectory);
+  for await (const trajectory of recorded.read(0, () => undefined)) trajectories.push(trajectory);
   return { ...recorded, trajectories };
 }
 
@@ -62,6 +62,19 @@ test('queries are put together by trajectory, in the order of their turns', asyn
     ['c', '1 guessed'],
   ]);
   assert.deepEqual(counts, { queries: 7, withoutTrajectory: 1, failed: 1, guessed: 1 });
+});
+
+test('a search has the fields of `Search` alone', async () => {
+  const { trajectories } = await read([{ trajectory: 'a', question: 'Who?', query: 'x' }]);
+  assert.deepEqual(trajectories[0]!.searches, [
+    {
+      query: 'x',
+      searchedText: 'Who? [SEP] x',
+      turn: 1,
+      truncated: false,
+      shown: [{ id: '0', contents: undefined }],
+    },
+  ]);
 });
 
 test('without turns, each request is a turn, in the order of time', async () => {
@@ -199,7 +212,7 @@ test('read in several passes, and skipped, the trajectories are the same', async
       assert.equal(parts.sha256, whole.sha256);
       for (let skip = 0; skip <= parts.trajectories.length; skip++) {
         const left: Trajectory[] = [];
-        for await (const trajectory of parts.read(skip)) left.push(trajectory);
+        for await (const trajectory of parts.read(skip, () => undefined)) left.push(trajectory);
         assert.deepEqual(left, parts.trajectories.slice(skip));
       }
     }),

@@ -1,4 +1,4 @@
-import { QWEN_ASSISTANT_MARKER } from '../../../training/trajectories/reasoning-contexts.ts';
+import { QWEN_ASSISTANT_MARKER } from '../../../training/agentic-r/make-candidates.ts';
 
 export interface MadeSearch {
   readonly query: string;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bootstrapInterval, meanOf } from '../../../evaluation/bootstrap.ts';
+import { bootstrapInterval, meanOf } from '../../../evaluation/significance.ts';
 import { upperQuantile, upperTail } from '../../../src/base/normal-tail.ts';
 import { calibrateTail, negativeBinomialAtMost } from '../../../training/triage/calibrate-tail.ts';
 import { RecallEstimator } from '../../../training/triage/estimate-recall.ts';
@@ -74,10 +74,7 @@ test('a recall that is at the gate but for rounding passes, and one below is ref
   const threshold = thresholdOf({ k: 5, minRecall: null, maxDrop: 0.1 }, 0.8);
   const verdict = (bound: number, estimate: number | null): string => {
     const of = (value: number): { value: number; low: number; high: number } => ({ value, low: value, high: value });
-    return verdictOf(
-      { tried: { bound: of(bound), estimate: estimate === null ? null : of(estimate), counts: null } },
-      threshold,
-    );
+    return verdictOf({ bound: of(bound), estimate: estimate === null ? null : of(estimate) }, threshold);
   };
   assert.equal(verdict(0.7, null), 'passed');
   assert.equal(verdict(0.9, 0.7), 'passed');

@@ -72,6 +72,8 @@ export async function plantedIndex(
       cutoffs: [1, 5],
       gate: { k: 5, minRecall: null, maxDrop: null },
       work: join(folder, 'work'),
+      onProgress: () => undefined,
+      signal: new AbortController().signal,
       ...more,
     }),
   };

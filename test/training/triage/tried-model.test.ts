@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { FileLock } from '../../../src/base/system/file-lock.ts';
@@ -10,6 +10,8 @@ import { tinyCheckpoint } from '../../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
 interface Opening {
+  /** The folder of the checkpoint. */
+  readonly source: string;
   readonly work: string;
   readonly events: string[];
   open(signal?: AbortSignal): Promise<TriedModel>;
@@ -30,6 +32,7 @@ async function checkpoint(
   const work = join(folder, 'work');
   const events: string[] = [];
   return {
+    source,
     work,
     events,
     open: async (signal = new AbortController().signal) => {
@@ -60,6 +63,19 @@ test('two runs share an imported checkpoint, and the last one removes it', async
   await third.removeImported();
   assert.ok(!existsSync(work));
   assert.equal(events.filter((event) => event === 'import').length, 1);
+});
+
+test('what a trainer writes beside the model does not make it another checkpoint', async (t) => {
+  const { source, events, open } = await checkpoint(t);
+  await (await open()).close();
+  writeFileSync(join(source, 'trainer_state.json'), '{"epoch": 1}');
+  mkdirSync(join(source, 'checkpoint-500'));
+  writeFileSync(join(source, 'checkpoint-500', 'model.safetensors'), 'other weights');
+  await (await open()).close();
+  assert.deepEqual(events, ['import']);
+  rmSync(join(source, 'config.json'));
+  await assert.rejects(open(), trawlError('MODEL_INVALID', /has no config\.json/));
+  assert.deepEqual(events, ['import']);
 });
 
 test('a run that waits for the import of another one can be stopped', async (t) => {

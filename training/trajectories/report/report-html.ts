@@ -1,36 +1,30 @@
 import { htmlPage, htmlTable } from '../../../evaluation/report/html-page.ts';
 import { escapeHtml } from '../../../src/base/escape-html.ts';
 import { formatCount, formatPart, formatPercent } from '../../../src/base/format.ts';
-import type { TrajectoryReport } from './trajectory-report.ts';
-import type { GroupReport, TurnReport } from './trajectory-tally.ts';
+import type { GroupReport, TrajectoryReport } from './trajectory-report.ts';
 
 /** The report as one page that loads nothing: its style is in it, and it needs no script. */
-export function reportHtml(report: TrajectoryReport, title: string): string {
-  const { all, types, unknownQuestions } = report;
+export function reportHtml({ all, types, unknownQuestions }: TrajectoryReport, title: string): string {
   const missing =
     unknownQuestions === null || unknownQuestions === 0
       ? ''
       : `<p class="note">${unknownQuestions} trajectories have a question that is not in the questions file.</p>`;
-  return htmlPage(
-    title,
-    `${facts(all)}
-${missing}
-${groupSections(all)}
-${types.length === 0 ? '' : typesSection(types)}`,
-  );
+  const sections = [facts(all), missing, groupSections(all), types.length === 0 ? '' : typesSection(types)];
+  return htmlPage(title, sections.join('\n'));
 }
 
 function facts(group: GroupReport): string {
-  const shown: readonly (readonly [string, string])[] = [
-    ['trajectories', formatCount(group.trajectories)],
-    ['queries', formatCount(group.queries)],
-    ['turns on average', group.meanTurns.toFixed(2)],
-    ['without search', formatCount(group.withoutSearch)],
-    ['correct answers', formatPercent(group.correct)],
-    ['gold passages known', formatCount(group.judged)],
-    ['answers known', formatCount(group.answerable)],
-  ];
-  return `<dl class="facts">${shown.map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`).join('')}</dl>`;
+  const shown = {
+    trajectories: formatCount(group.trajectories),
+    queries: formatCount(group.queries),
+    'turns on average': group.meanTurns.toFixed(2),
+    'without search': formatCount(group.withoutSearch),
+    'correct answers': formatPercent(group.correct),
+    'gold passages known': formatCount(group.judged),
+    'answers known': formatCount(group.answerable),
+  };
+  const entries = Object.entries(shown).map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`);
+  return `<dl class="facts">${entries.join('')}</dl>`;
 }
 
 function groupSections({ turns }: GroupReport): string {
@@ -40,10 +34,10 @@ function groupSections({ turns }: GroupReport): string {
 <p>Of all trajectories with known gold passages or answers, the share that has reached them up to and with a turn.</p>
 ${htmlTable(
   ['turn', 'trajectories searching', 'any gold passage', 'all gold passages', 'gold recall', 'answer shown'],
-  turns.map((turn) => [
-    String(turn.turn),
-    formatCount(turn.trajectories),
-    ...[turn.goldAny, turn.goldAll, turn.goldRecall, turn.answer].map(shareBar),
+  turns.map(({ turn, trajectories, goldAny, goldAll, goldRecall, answer }) => [
+    String(turn),
+    formatCount(trajectories),
+    ...[goldAny, goldAll, goldRecall, answer].map(shareBar),
   ]),
 )}
 </section>
@@ -53,28 +47,22 @@ ${htmlTable(
 Truncated: the token limit cut off a part of the text.</p>
 ${htmlTable(
   ['turn', 'queries', 'repeated', 'nothing new', 'passages shown again', 'truncated'],
-  turns.map((turn) => [String(turn.turn), formatCount(turn.queries), ...wasteBars(turn)]),
+  turns.map(({ turn, queries, repeated, unchanged, shown, shownBefore, truncated }) => [
+    String(turn),
+    formatCount(queries),
+    wasteBar(repeated, queries),
+    wasteBar(unchanged, queries),
+    wasteBar(shownBefore, shown),
+    wasteBar(truncated, queries),
+  ]),
 )}
 </section>`;
 }
 
 function typesSection(types: readonly GroupReport[]): string {
-  return `<section>
-<h2>By question type</h2>
-${htmlTable(
-  [
-    'type',
-    'trajectories',
-    'turns',
-    'any gold',
-    'all gold',
-    'answer shown',
-    'correct',
-    'repeated',
-    'nothing new',
-    'shown again',
-  ],
-  types.map((group) => [
+  const head =
+    'type, trajectories, turns, any gold, all gold, answer shown, correct, repeated, nothing new, shown again';
+  const rows = types.map((group) => [
     escapeHtml(group.type ?? ''),
     formatCount(group.trajectories),
     group.meanTurns.toFixed(2),
@@ -82,18 +70,11 @@ ${htmlTable(
     wasteBar(group.repeated, group.queries),
     wasteBar(group.unchanged, group.queries),
     wasteBar(group.shownBefore, group.shown),
-  ]),
-)}
+  ]);
+  return `<section>
+<h2>By question type</h2>
+${htmlTable(head.split(', '), rows)}
 </section>`;
-}
-
-function wasteBars({ queries, repeated, unchanged, shown, shownBefore, truncated }: TurnReport): string[] {
-  return [
-    wasteBar(repeated, queries),
-    wasteBar(unchanged, queries),
-    wasteBar(shownBefore, shown),
-    wasteBar(truncated, queries),
-  ];
 }
 
 function shareBar(share: number | null): string {

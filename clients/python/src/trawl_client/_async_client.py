@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 
 from . import _protocol, _score_protocol
-from ._calls import Call, Outcome, ReadyCheck, Result, Tries, http_options
+from ._calls import Call, Outcome, ReadyCheck, Result, Tries
+from ._connections import Connections, Settings
 from ._errors import TrawlConnectionError
 from ._protocol import QueryLike
 from ._retry import Retry
-from ._servers import Servers
+from ._servers import base_urls
 from ._types import (
     Bm25Parameters,
     Deduplication,
@@ -42,7 +43,7 @@ from ._types import (
 
 
 class AsyncTrawlClient:
-    """A client with a connection pool, for any number of tasks of one event loop.
+    """A client with a connection pool, for any number of tasks and event loops.
 
     ``url`` is the base URL of a server, or those of several servers with the same index, as a list or separated by
     commas. Calls go to the servers in round-robin order, and a server that fails is set aside for a while (``Retry``).
@@ -51,6 +52,9 @@ class AsyncTrawlClient:
     busy server lets requests wait. The limit for connecting is ten seconds. ``retry`` sets how a call is repeated after
     a 503 or a lost connection. Errors: ``TrawlResponseError`` if the server refuses the request,
     ``TrawlConnectionError`` if no server answers.
+
+    A forked process opens its own connections. A client can be copied and pickled, unless ``verify`` is an SSLContext.
+    A copy or pickle contains the API key. The copy is open even if the original was closed.
     """
 
     def __init__(
@@ -63,9 +67,17 @@ class AsyncTrawlClient:
         max_connections: int = 256,
         verify: Any = True,
     ) -> None:
-        self._retry = retry if retry is not None else Retry()
-        self._servers = Servers(url, self._retry.cooldown_s)
-        self._http = httpx.AsyncClient(verify=verify, **http_options(api_key, timeout_s, max_connections))
+        retry = retry if retry is not None else Retry()
+        self.__setstate__(Settings(base_urls(url), api_key, timeout_s, retry, max_connections, verify))
+
+    def __getstate__(self) -> Settings:
+        """The arguments of the client. A copy, in this or in another process, opens its own connections."""
+        return self._settings
+
+    def __setstate__(self, settings: Settings) -> None:
+        """Makes a client with these arguments."""
+        self._settings = settings
+        self._connections = Connections(settings, httpx.AsyncClient)
         self._model: str | None = None
 
     async def search(
@@ -200,22 +212,21 @@ class AsyncTrawlClient:
         *,
         input_type: InputType = "query",
         model: str | None = None,
-        kind: InputType | None = None,
     ) -> list[list[float]]:
         """Embeds texts with the prefix and the token limit of queries or of passages.
 
-        ``model`` may be omitted if the server has one encoder. ``kind`` is the former name of ``input_type``.
+        ``model`` may be omitted if the server has one encoder.
         """
         vectors: list[list[float]] = []
         for batch in _protocol.embedding_batches(texts):
             name = model if model is not None else await self._only_model()
-            body = _protocol.embeddings_body(batch, name, kind if kind is not None else input_type)
+            body = _protocol.embeddings_body(batch, name, input_type)
             vectors += await self._result(Call("/v1/embeddings", _protocol.vectors, body))
         return vectors
 
     async def ready(self) -> Readiness:
         """Whether a server is ready, without retries. The facts are those of the first ready server."""
-        check = ReadyCheck(self._servers)
+        check = ReadyCheck(self._connections.servers)
         for url in check.urls:
             if check.is_ready(url, await self._get(f"{url}/readyz")):
                 break
@@ -233,14 +244,15 @@ class AsyncTrawlClient:
             except TrawlConnectionError as error:
                 last = str(error)
             if time.monotonic() + poll_s > deadline:
-                raise TrawlConnectionError(
-                    f"{self._servers} is not ready after {timeout_s:g} s: {last}", self._servers.urls[-1]
-                )
+                servers = self._connections.servers
+                raise TrawlConnectionError(f"{servers} is not ready after {timeout_s:g} s: {last}", servers.urls[-1])
             await asyncio.sleep(poll_s)
 
     async def aclose(self) -> None:
         """Closes the connections."""
-        await self._http.aclose()
+        pool = self._connections.close()
+        if pool is not None:
+            await pool.aclose()
 
     async def __aenter__(self) -> AsyncTrawlClient:
         """Returns the client, which is closed at the end of the block."""
@@ -259,17 +271,18 @@ class AsyncTrawlClient:
 
     async def _get(self, url: str) -> Outcome:
         try:
-            return await self._http.get(url)
+            return await self._connections.pool().get(url)
         except httpx.TransportError as error:
             return error
 
     async def _result(self, call: Call[Result]) -> Result:
-        tries = Tries(call, self._servers, self._retry)
+        tries = Tries(call, self._connections.servers, self._settings.retry)
+        pool = self._connections.pool()
         while True:
             url = tries.next_url()
             outcome: Outcome
             try:
-                outcome = await self._http.request(**call.request(url))
+                outcome = await pool.request(**call.request(url))
             except httpx.TransportError as error:
                 outcome = error
             wait_s = tries.wait_s(url, outcome)

@@ -34,7 +34,7 @@ class Call(Generic[Result]):
         if self.body is None:
             return {"method": "GET", "url": url + self.path}
         # Escaped as ASCII, unlike httpx's own ``json``: a lone surrogate, which a model may write, has no UTF-8.
-        content = json.dumps(self.body, allow_nan=False).encode("ascii")
+        content = json.dumps(self.body, allow_nan=False, default=_protocol.plain).encode("ascii")
         headers = {"content-type": "application/json"}
         return {"method": "POST", "url": url + self.path, "content": content, "headers": headers}
 
@@ -154,12 +154,3 @@ def _reason(error: httpx.TransportError) -> str:
 
 def _repeatable(outcome: Outcome) -> bool:
     return outcome.status_code == 503 if isinstance(outcome, httpx.Response) else isinstance(outcome, REPEATABLE)
-
-
-def http_options(api_key: str | None, timeout_s: float | None, max_connections: int) -> dict[str, Any]:
-    """The arguments of httpx's clients."""
-    return {
-        "headers": _protocol.headers(api_key),
-        "timeout": httpx.Timeout(timeout_s, connect=10.0, pool=None),
-        "limits": httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
-    }

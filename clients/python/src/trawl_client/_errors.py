@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TrawlError(Exception):
-    """Base class of this package's errors."""
+    """Base class of this package's errors. They can be pickled, and so cross the border of a process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Restores the error without calling its constructor, whose arguments differ from ``args``."""
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class TrawlConnectionError(TrawlError):
@@ -40,3 +46,9 @@ class TrawlQueryError(TrawlError):
         super().__init__(f"{message} [{code}]")
         self.code = code
         self.message = message
+
+
+def _restored(kind: type[TrawlError], args: tuple[Any, ...], fields: dict[str, Any]) -> TrawlError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error

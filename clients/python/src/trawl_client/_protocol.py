@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from ._errors import TrawlError, TrawlQueryError, TrawlResponseError
-from ._score_protocol import exact_id
+from ._score_protocol import exact_id, timings
 from ._types import (
     Bm25Info,
     Bm25Parameters,
@@ -45,7 +45,6 @@ from ._types import (
     RerankParameters,
     SearchMode,
     SearchResponse,
-    Timings,
     TruncateSide,
     Truncation,
 )
@@ -54,6 +53,13 @@ Json = dict[str, Any]
 QueryLike = str | Query | Mapping[str, str | Sequence[str] | None]
 # The server's limit of texts per request, which is OpenAI's.
 MAX_EMBEDDED_TEXTS = 2048
+
+
+def plain(value: Any) -> Any:
+    """The Python value of a scalar or an array of numpy, pandas or torch, for ``json.dumps``."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r} ({type(value).__name__}) has no JSON form; expected text, numbers, lists and mappings.")
 
 
 def search_body(
@@ -153,15 +159,14 @@ def _query(query: QueryLike) -> str | Json:
 
 def search_response(body: Json) -> SearchResponse:
     """The reply of POST /v1/search."""
-    timings = body["timings"]
     fused = body.get("hits")
     return SearchResponse(
         index=body["index"]["name"],
         generation=body["index"]["generation"],
         results=tuple(_result(result) for result in body["results"]),
         hits=None if fused is None else tuple(_fused_hit(hit) for hit in fused),
-        timings=Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)),
-        mode=cast(SearchMode, body.get("mode", "dense")),
+        timings=timings(body["timings"]),
+        mode=cast(SearchMode, body["mode"]),
         view=body.get("view"),
     )
 
@@ -295,7 +300,7 @@ def passage(body: Json) -> Passage:
 
 
 def indexes(body: Json) -> list[IndexInfo]:
-    """The reply of GET /v1/indexes. Earlier servers lack the fields that are read with ``get``."""
+    """The reply of GET /v1/indexes."""
     return [
         IndexInfo(
             name=index["name"],
@@ -304,15 +309,15 @@ def indexes(body: Json) -> list[IndexInfo]:
             metric=index["metric"],
             generation=index["generation"],
             model=_model(index["model"]),
-            modes=tuple(index.get("modes", ("dense",))),
-            columns={column["name"]: column["type"] for column in index.get("columns", ())},
-            views={view["name"]: view["passages"] for view in index.get("views", ())},
-            default=index.get("default", False),
-            deleted_rows=index.get("deletedRows", 0),
-            bm25=_bm25(index.get("bm25")),
-            reranker=_reranker(index.get("reranker")),
+            modes=tuple(index["modes"]),
+            columns={column["name"]: column["type"] for column in index["columns"]},
+            views={view["name"]: view["passages"] for view in index["views"]},
+            default=index["default"],
+            deleted_rows=index["deletedRows"],
+            bm25=_bm25(index["bm25"]),
+            reranker=_reranker(index["reranker"]),
             gpu=_gpu(index.get("gpu")),
-            view_sha256={view["name"]: view["sha256"] for view in index.get("views", ()) if "sha256" in view},
+            view_sha256={view["name"]: view["sha256"] for view in index["views"] if "sha256" in view},
         )
         for index in body["indexes"]
     ]
@@ -320,13 +325,13 @@ def indexes(body: Json) -> list[IndexInfo]:
 
 def groups(body: Json) -> dict[str, tuple[str, ...]]:
     """The groups in the reply of GET /v1/indexes, with the names of their indexes."""
-    return {group["name"]: tuple(group["indexes"]) for group in body.get("groups", ())}
+    return {group["name"]: tuple(group["indexes"]) for group in body["groups"]}
 
 
 def _model(model: Json | None) -> ModelInfo | None:
     if model is None:
         return None
-    template = cast(QueryTemplate, model.get("queryTemplate", "question-query"))
+    template = cast(QueryTemplate, model["queryTemplate"])
     return ModelInfo(model["name"], model["sha256"], model["prefixes"], model["maxTokens"], template)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,7 +31,12 @@ _LARGEST_SAFE = 2**53 - 1
 
 def exact_id(passage: PassageId) -> PassageId:
     """The id as JSON can carry it."""
-    return str(passage) if isinstance(passage, int) and abs(passage) > _LARGEST_SAFE else passage
+    if isinstance(passage, str):
+        return passage
+    if isinstance(passage, bool) or not hasattr(passage, "__index__"):
+        raise TypeError(f"An id is a text or an integer, not {passage!r} ({type(passage).__name__}).")
+    number = operator.index(passage)
+    return str(number) if abs(number) > _LARGEST_SAFE else number
 
 
 def passages_body(
@@ -94,14 +100,18 @@ def _query(query: ScoreQuery) -> Json:
     }
 
 
+def timings(body: Json) -> Timings:
+    """The timings of a reply."""
+    return Timings(body["embedMs"], body["searchMs"], body["fetchMs"], body["rerankMs"])
+
+
 def score_response(body: Json) -> ScoreResponse:
     """The reply of POST /v1/score."""
-    timings = body["timings"]
     return ScoreResponse(
         body["index"]["name"],
         body["index"]["generation"],
         tuple(_result(result) for result in body["results"]),
-        Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"]),
+        timings(body["timings"]),
     )
 
 

@@ -217,7 +217,7 @@ class Timings:
     embed_ms: float
     search_ms: float
     fetch_ms: float
-    rerank_ms: float = 0.0
+    rerank_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class SearchResponse:
     results: tuple[QueryResult, ...]
     hits: tuple[FusedHit, ...] | None
     timings: Timings
-    mode: SearchMode = "dense"
+    mode: SearchMode
     """How the passages were ranked."""
     view: str | None = None
     """The views that limited the search, with commas in between; None if there were none."""
@@ -353,7 +353,7 @@ class ModelInfo:
     sha256: str
     prefixes: dict[str, str]
     max_tokens: dict[str, int | None]
-    query_template: QueryTemplate = "question-query"
+    query_template: QueryTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,15 +406,15 @@ class IndexInfo:
     metric: str | None
     generation: str
     model: ModelInfo | None
-    modes: tuple[SearchMode, ...] = ("dense",)
-    columns: Mapping[str, ColumnType] = field(default_factory=dict)
-    views: Mapping[str, int] = field(default_factory=dict)
-    default: bool = False
-    deleted_rows: int = 0
-    bm25: Bm25Info | None = None
-    reranker: RerankerInfo | None = None
-    gpu: GpuInfo | None = None
-    view_sha256: Mapping[str, str] = field(default_factory=dict)
+    modes: tuple[SearchMode, ...]
+    columns: Mapping[str, ColumnType]
+    views: Mapping[str, int]
+    default: bool
+    deleted_rows: int
+    bm25: Bm25Info | None
+    reranker: RerankerInfo | None
+    gpu: GpuInfo | None
+    view_sha256: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
-#include "dense/codes/codes_format.hpp"
 #include "base/mapped_file.hpp"
+#include "dense/codes/codes_format.hpp"
 #include "dense/codes/row_codes.hpp"
 #include "trawl/error.hpp"
 
@@ -90,8 +90,7 @@ bool CodesFile::block_checksum_holds(int64_t index) const {
   const CodesBlock here = block(index);
   const CodesBlockLayout layout(rows_per_block_, padded_);
   return here.tail->rows == static_cast<uint64_t>(here.rows) &&
-         here.tail->checksum ==
-             codes_block_checksum(reinterpret_cast<const uint8_t*>(here.codes_i8), layout, here.tail->rows);
+         here.tail->checksum == codes_block_checksum(reinterpret_cast<const uint8_t*>(here.codes_i8), layout, here.tail->rows);
 }
 
 }  // namespace trawl

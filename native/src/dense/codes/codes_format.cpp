@@ -90,9 +90,7 @@ void CodesIdentity::add_block(const CodesBlockTail& tail) { sum_ = checksum64(&t
 
 uint64_t CodesIdentity::finish(int64_t rows) const { return checksum64(&rows, sizeof rows, sum_); }
 
-uint64_t RowsChecksum::of_block(const float* rows, int64_t count, int64_t dimension) {
-  return checksum64(rows, 4 * count * dimension);
-}
+uint64_t RowsChecksum::of_block(const float* rows, int64_t count, int64_t dimension) { return checksum64(rows, 4 * count * dimension); }
 
 void RowsChecksum::add_block(uint64_t block_checksum) { sum_ = checksum64(&block_checksum, sizeof block_checksum, sum_); }
 
@@ -115,8 +113,8 @@ CodesFooter read_codes_footer(const std::string& path, const uint8_t* body, int6
   }
   if (footer.rows / rows_per_block > static_cast<uint64_t>(blocks) ||
       footer.rows / rows_per_block + (footer.rows % rows_per_block != 0) != static_cast<uint64_t>(blocks)) {
-    refuse("the footer counts " + std::to_string(footer.rows) + " rows, which do not fill " + std::to_string(blocks) +
-           " blocks of " + std::to_string(rows_per_block));
+    refuse("the footer counts " + std::to_string(footer.rows) + " rows, which do not fill " + std::to_string(blocks) + " blocks of " +
+           std::to_string(rows_per_block));
   }
   return footer;
 }

@@ -3,9 +3,9 @@
 #include <mutex>
 
 #include "base/aligned_buffer.hpp"
-#include "dense/codes/codes_format.hpp"
 #include "base/float_environment.hpp"
 #include "base/output_file.hpp"
+#include "dense/codes/codes_format.hpp"
 #include "dense/codes/row_codes.hpp"
 #include "dense/kernels/score.hpp"
 #include "trawl/codes_file.hpp"
@@ -79,8 +79,8 @@ struct CodesWriter::State {
       RowCoder::Scratch scratch(padded);
       const int64_t end = std::min(pending, (item + 1) * kRowsPerItem);
       for (int64_t i = item * kRowsPerItem; i < end; ++i) {
-        const RowStats stats = coder->encode(pending_f32.data() + i * dimension,
-                                             reinterpret_cast<int8_t*>(block.data() + i * padded), scratch);
+        const RowStats stats =
+            coder->encode(pending_f32.data() + i * dimension, reinterpret_cast<int8_t*>(block.data() + i * padded), scratch);
         std::memcpy(block.data() + layout.scale + 4 * i, &stats.scale_f32, 4);
         std::memcpy(block.data() + layout.residual + 4 * i, &stats.residual_f32, 4);
         std::memcpy(block.data() + layout.norm + 4 * i, &stats.norm_f32, 4);
@@ -103,18 +103,15 @@ struct CodesWriter::State {
 namespace {
 
 void check_options(int64_t dimension, const CodesWriterOptions& options) {
-  if (dimension < 1 || dimension > kMaxDimension) {
-    throw Error(ErrorCode::kBadArgument,
-                "dimension " + std::to_string(dimension) + " is not in [1, " + std::to_string(kMaxDimension) + "]");
-  }
+  check_dimension(dimension);
   if (options.rows_per_block < 0 || options.rows_per_block % 16 != 0 || options.rows_per_block > 65536) {
-    throw Error(ErrorCode::kBadArgument, "rows per block " + std::to_string(options.rows_per_block) +
-                                             " is not a multiple of 16 up to 65536");
+    throw Error(ErrorCode::kBadArgument,
+                "rows per block " + std::to_string(options.rows_per_block) + " is not a multiple of 16 up to 65536");
   }
   if (options.mean_f32.empty()) return;
   if (static_cast<int64_t>(options.mean_f32.size()) != dimension) {
-    throw Error(ErrorCode::kBadArgument, "the mean has " + std::to_string(options.mean_f32.size()) +
-                                             " values, but the dimension is " + std::to_string(dimension));
+    throw Error(ErrorCode::kBadArgument,
+                "the mean has " + std::to_string(options.mean_f32.size()) + " values, but the dimension is " + std::to_string(dimension));
   }
   const int64_t column = first_not_finite(options.mean_f32.data(), dimension);
   if (column >= 0) {
@@ -152,8 +149,8 @@ void CodesWriter::append(const float* rows, int64_t count, ThreadPool& pool) {
   });
   if (bad_row >= 0) {
     throw Error(ErrorCode::kNotFinite,
-                "row " + std::to_string(first + bad_row) + " is NaN or infinite at column " +
-                    std::to_string(bad_column) + "; its scores would be undefined. Remove the row or encode it again",
+                "row " + std::to_string(first + bad_row) + " is NaN or infinite at column " + std::to_string(bad_column) +
+                    "; its scores would be undefined. Remove the row or encode it again",
                 first + bad_row, bad_column);
   }
   while (count > 0) {

@@ -1,5 +1,9 @@
 #include "trawl/metric.hpp"
 
+#include <string>
+
+#include "trawl/error.hpp"
+
 namespace trawl {
 
 const char* metric_name(Metric metric) {
@@ -9,6 +13,11 @@ const char* metric_name(Metric metric) {
     case Metric::kCosine: return "cosine";
   }
   return "unknown";
+}
+
+void check_dimension(int64_t dimension) {
+  if (dimension >= 1 && dimension <= kMaxDimension) return;
+  throw Error(ErrorCode::kBadArgument, "dimension " + std::to_string(dimension) + " is not in [1, " + std::to_string(kMaxDimension) + "]");
 }
 
 }  // namespace trawl

@@ -11,10 +11,10 @@ namespace trawl {
 
 namespace {
 
-constexpr double kSlack = 0x1p-20;   // twice the error of the at most 8 float32 roundings of a term of the row test
+constexpr double kSlack = 0x1p-20;               // twice the error of the at most 8 float32 roundings of a term of the row test
 constexpr double kMaxFactor = kMaxTestableNorm;  // products with such factors stay below 2^121, so sums do not overflow float32
-constexpr double kLengthOfCoordinates = 1.01;  // |P^T y| <= this * |y|, for an orthogonality error of at most 2^-10
-constexpr double kTiniest = 0x1p-120;  // upper bound of the sum of the row test's underflow errors
+constexpr double kLengthOfCoordinates = 1.01;    // |P^T y| <= this * |y|, for an orthogonality error of at most 2^-10
+constexpr double kTiniest = 0x1p-120;            // upper bound of the sum of the row test's underflow errors
 
 std::vector<double> widened(const std::vector<float>& values, int64_t padded) {
   std::vector<double> wide(padded, 0.0);
@@ -45,10 +45,10 @@ bool PackMean::matches(const CodesFile& codes) const {
 // The numbers of a centred query, q - alpha*mean (q minus its projection on the mean), that the bounds need.
 struct CentredQuery {
   double alpha, offset;
-  double norm;        // upper bound of |q - alpha*mean|
-  double query_norm;  // g: upper bound of |q|
+  double norm;             // upper bound of |q - alpha*mean|
+  double query_norm;       // g: upper bound of |q|
   double mean_projection;  // |alpha|*m: upper bound of the length of the projection
-  double c;           // C of the bound
+  double c;                // C of the bound
   double unit_rounding;
 };
 
@@ -86,7 +86,7 @@ CentredQuery centre_query(const PackMean& mean, const double* query, double* val
 // int8 digits of a vector z: z ~ step*digits.
 struct Digits {
   double step;
-  double norm;  // upper bound of |step*digits|
+  double norm;   // upper bound of |step*digits|
   double error;  // upper bound of |z - step*digits|
 };
 
@@ -136,8 +136,8 @@ void set_row_test(const PackMean& mean, const CentredQuery& centred, const Digit
   bound.test_c_f64 = centred.c;
   bound.test_a_f32 = up32(a_factor * (1 + kSlack));
   bound.test_n_f32 = up32(c_factor * (1 + kSlack));
-  bound.testable = std::fabs(phi) <= kMaxFactor && std::fabs(phi) * m <= kMaxFactor && a_factor <= kMaxFactor &&
-                   c_factor <= kMaxFactor && !(is_l2 && phi_vanishes);
+  bound.testable = std::fabs(phi) <= kMaxFactor && std::fabs(phi) * m <= kMaxFactor && a_factor <= kMaxFactor && c_factor <= kMaxFactor &&
+                   !(is_l2 && phi_vanishes);
   if (!bound.testable) bound.phi_f32 = bound.test_a_f32 = bound.test_n_f32 = 0;
 }
 
@@ -151,9 +151,8 @@ void prepare_query(const PackMean& mean, const double* query, double* rotated, c
   // b = A*epsilon + (B + B2*n)*n + C for an approximation of the query with norm p and distance `error` from the query.
   const auto a_of = [&](double p) { return p * (1 + kappa); };
   const auto b_of = [&](double p, double error) {
-    const double rounding = mean.metric == Metric::kSquaredL2
-                                ? kappa * 2 * p
-                                : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
+    const double rounding =
+        mean.metric == Metric::kSquaredL2 ? kappa * 2 * p : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
     return (error + centred.unit_rounding + rounding) * (1 + kappa);
   };
   QueryBound bound = {};
@@ -174,7 +173,7 @@ void prepare_query(const PackMean& mean, const double* query, double* rotated, c
 }
 
 PrefilterPacker::PrefilterPacker(const PackMean& mean, const float* basis, int64_t components, double orthogonality_error,
-                           uint64_t sign_seed, const Kernels& kernels)
+                                 uint64_t sign_seed, const Kernels& kernels)
     : mean_(mean),
       panels_(basis, components, mean.dimension),
       rotation_(components, sign_seed),
@@ -206,19 +205,15 @@ void PrefilterPacker::finish(const CentredQuery& centred, double* z, const std::
   const double off = kQueryProjectionLoss * centred.norm;
   const double length = norm_up_f64(z, h, 0);
   const double length_up = length * (1 + kappa) + off;
-  double residual = residual_up_f64(centred.norm, length * (1 - kappa) - off, orthogonality_error_);
-#ifdef TRAWL_MUTATE_SHRINK_RESIDUAL
-  residual *= 0.9;
-#endif
+  const double residual = residual_up_f64(centred.norm, length * (1 - kappa) - off, orthogonality_error_);
   rotation_.apply(z);
   for (const DigitsTo& form : forms) {
     const DigitsTo to = form.of_query(query, h);
     const double smallest_step = std::fmax(std::fabs(centred.alpha) * 0x1p-40, residual * 0x1p-30);
     const Digits made = make_digits(z, h, smallest_step, kappa, to);
     const double t = made.step, p = made.norm;
-    const double rounding = mean_.metric == Metric::kSquaredL2
-                                ? kappa * 2 * p
-                                : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
+    const double rounding =
+        mean_.metric == Metric::kSquaredL2 ? kappa * 2 * p : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
     const double error = made.error + kEta * length_up + off + orthogonality_error_ * length_up;
     const double of_residual = (residual + centred.unit_rounding + rounding) * (1 + kappa);
     const double of_coordinates = (error + centred.unit_rounding + kLengthOfCoordinates * rounding) * (1 + kappa);
@@ -226,8 +221,8 @@ void PrefilterPacker::finish(const CentredQuery& centred, double* z, const std::
     QueryBound& bound = *to.bounds = {};
     bound.alpha_f64 = centred.alpha;
     bound.offset_f64 = centred.offset;
-    set_row_test(mean_, centred, made, of_residual / t,
-                 std::fmax(of_loss / kCodesLossWeight, of_coordinates) / t + kSlack * (p / t), 1, kLengthOfCoordinates, bound);
+    set_row_test(mean_, centred, made, of_residual / t, std::fmax(of_loss / kCodesLossWeight, of_coordinates) / t + kSlack * (p / t), 1,
+                 kLengthOfCoordinates, bound);
   }
 }
 
@@ -243,9 +238,7 @@ float QueryBound::theta(double tau) const {
   if (tau == kInfinity) return std::numeric_limits<float>::infinity();
   constexpr float kKeepAll = -std::numeric_limits<float>::infinity();
   if (!testable) return kKeepAll;
-  const double exact = (tau - offset_f64 - test_c_f64 -
-                        0x1p-48 * (std::fabs(tau) + std::fabs(offset_f64) + test_c_f64)) /
-                           step_f64 -
+  const double exact = (tau - offset_f64 - test_c_f64 - 0x1p-48 * (std::fabs(tau) + std::fabs(offset_f64) + test_c_f64)) / step_f64 -
                        kTiniest * (1 + std::fabs(static_cast<double>(phi_f32)));
   return std::fabs(exact) <= 0x1p100 ? down32(exact) : kKeepAll;
 }
@@ -269,51 +262,54 @@ void QueryFactors::copy_from_bounds(int64_t first, int64_t end) {
   }
 }
 
-PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, int64_t count, const KernelChoice& choice,
-                             ThreadPool& pool)
+std::vector<double> gather_queries(const double* queries, int64_t dimension, const std::vector<int64_t>& numbers) {
+  std::vector<double> gathered;
+  gathered.reserve(numbers.size() * dimension);
+  for (const int64_t q : numbers) gathered.insert(gathered.end(), queries + q * dimension, queries + (q + 1) * dimension);
+  return gathered;
+}
+
+PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, int64_t count, const KernelChoice& choice, ThreadPool& pool)
     : count(count),
-      groups((count + kLanes - 1) / kLanes),
+      groups((count + kGroupQueries - 1) / kGroupQueries),
       padded(packer.padded()),
-      kernels(choice.of(count, padded)),
+      kernels(choice.for_queries(count, padded)),
       rotated_f64(count * padded),
-      natural_i8(count * padded),
-      grouped_i8(groups * kLanes * padded),
-      fine(count, groups * kLanes) {
-  // A lone query is scanned with its natural digits alone.
-  const bool is_coarse = kernels.group_digits < kLargestDigit && groups_to_scan(kernels, count) > 0;
-  if (is_coarse) coarse = std::make_unique<QueryFactors>(count, groups * kLanes);
+      row_order_i8(count * padded),
+      lane_order_i8(groups * kGroupQueries * padded),
+      row_order(count, groups * kGroupQueries) {
+  // A lone query is scanned by its digits in row order alone.
+  const bool is_coarser = kernels.group_digits < kLargestDigit && groups_to_scan(kernels, count) > 0;
+  if (is_coarser) lane_order = std::make_unique<QueryFactors>(count, groups * kGroupQueries);
   pool.run(groups, [&](int64_t group) {
-    int8_t* const packed = grouped_i8.data() + group * kLanes * padded;
-    std::memset(packed, kernels.groups_offset, kLanes * padded);
-    const int64_t first = group * kLanes, end = std::min(count, first + kLanes);
-    std::vector<DigitsTo> forms = {{kLargestDigit, natural_i8.data() + first * padded, fine.bounds.data() + first}};
-    AlignedBuffer<int8_t> coarse_i8(is_coarse ? kLanes * padded : 0);
-    if (is_coarse) forms.push_back({kernels.group_digits, coarse_i8.data(), coarse->bounds.data() + first});
+    int8_t* const group_digits = lane_order_i8.data() + group * kGroupQueries * padded;
+    std::memset(group_digits, kernels.groups_offset, kGroupQueries * padded);
+    const int64_t first = group * kGroupQueries, end = std::min(count, first + kGroupQueries);
+    std::vector<DigitsTo> forms = {{kLargestDigit, row_order_i8.data() + first * padded, row_order.bounds.data() + first}};
+    AlignedBuffer<int8_t> coarser_digits(is_coarser ? kGroupQueries * padded : 0);
+    if (is_coarser) forms.push_back({kernels.group_digits, coarser_digits.data(), lane_order->bounds.data() + first});
     packer.prepare(queries + first * packer.dimension(), end - first, rotated_f64.data() + first * padded, forms);
-    fine.copy_from_bounds(first, end);
-    if (is_coarse) coarse->copy_from_bounds(first, end);
+    row_order.copy_from_bounds(first, end);
+    if (is_coarser) lane_order->copy_from_bounds(first, end);
     for (int64_t q = first; q < end; ++q) {
       const int8_t* const digits = forms.back().digits_i8 + (q - first) * padded;
       for (int64_t j = 0; j < padded; j += 4) {
-        int8_t* const four = packed + j * kLanes + (q - first) * 4;
+        int8_t* const four = group_digits + j * kGroupQueries + (q - first) * 4;
         for (int i = 0; i < 4; ++i) four[i] = static_cast<int8_t>(digits[j + i] + kernels.groups_offset);
       }
     }
     if (kernels.rows_offset) {
-      for (int64_t j = first * padded; j < end * padded; ++j) natural_i8[j] = static_cast<int8_t>(natural_i8[j] ^ -128);
+      for (int64_t j = first * padded; j < end * padded; ++j) row_order_i8[j] = static_cast<int8_t>(row_order_i8[j] ^ -128);
     }
   });
 }
 
-float fine_value(const CodeRows& rows, int row, const PackedQueries& packed, int64_t query) {
+float row_order_value(const CodeRows& rows, int row, const PackedQueries& packed, int64_t query) {
   const int64_t padded = packed.padded;
-  const int32_t dot = packed.kernels.dot_digits(packed.natural_i8.data() + query * padded, rows.codes_i8 + row * padded, padded);
-  const QueryFactors& factors = packed.fine;
-  float value = rows.scale_f32[row] * static_cast<float>(dot) + factors.phi[query] * rows.bias_f32[row] + factors.a[query] * rows.residual_f32[row];
-#ifndef TRAWL_MUTATE_FORGET_NORM  // a deliberate bug: `make test-mutations` fails if no test finds it
-  value += factors.c[query] * rows.norm_f32[row];
-#endif
-  return value;
+  const int32_t dot = packed.kernels.dot_digits(packed.row_order_i8.data() + query * padded, rows.codes_i8 + row * padded, padded);
+  const QueryFactors& factors = packed.row_order;
+  return rows.scale_f32[row] * static_cast<float>(dot) + factors.phi[query] * rows.bias_f32[row] +
+         factors.a[query] * rows.residual_f32[row] + factors.c[query] * rows.test_norm_f32[row];
 }
 
 }  // namespace trawl

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
-#include "dense/prefilter/principal_components.hpp"
+#include "dense/codes/rotation.hpp"
 #include "dense/kernels/kernel_choice.hpp"
+#include "dense/prefilter/principal_components.hpp"
 #include "trawl/codes_file.hpp"
 #include "trawl/metric.hpp"
 #include "trawl/prefilter_file.hpp"
 #include "trawl/thread_pool.hpp"
-#include "dense/codes/rotation.hpp"
 
 namespace trawl {
 
@@ -57,8 +57,8 @@ class PackMean {
   const std::vector<float> mean_f32;
   const uint64_t sign_seed;
   const Rotation rotation;
-  double norm_f64;          // upper bound of |mean|
-  double square_f64;        // mean.mean
+  double norm_f64;    // upper bound of |mean|
+  double square_f64;  // mean.mean
 };
 
 // Where the digits of queries go, digits_i8[count][padded] in [-largest_digit, largest_digit], and the bounds of the row tests with them.
@@ -100,7 +100,7 @@ struct CentredQuery;
 class PrefilterPacker : public QueryPacker {
  public:
   PrefilterPacker(const PackMean& mean, const float* basis_f32, int64_t components, double orthogonality_error, uint64_t sign_seed,
-               const Kernels& kernels);
+                  const Kernels& kernels);
   int64_t dimension() const override { return mean_.dimension; }
   int64_t padded() const override { return panels_.columns(); }
   void prepare(const double* queries_f64, int64_t count, double* rotated_f64, const std::vector<DigitsTo>& forms) const override;
@@ -123,33 +123,34 @@ struct QueryFactors {
   // theta: of `first` and the queries after it.
   QueryTest from(int64_t first, const float* theta) const { return {phi.data() + first, a.data() + first, c.data() + first, theta}; }
 
-  std::vector<QueryBound> bounds;    // [count]
-  AlignedBuffer<float> phi, a, c;    // [groups*16], zero past count
+  std::vector<QueryBound> bounds;  // [count]
+  AlignedBuffer<float> phi, a, c;  // [groups*16], zero past count
 };
+
+// The queries with these numbers, side by side.
+std::vector<double> gather_queries(const double* queries_f64, int64_t dimension, const std::vector<int64_t>& numbers);
 
 struct PackedQueries {
   // queries_f64: count x dimension, as for prepare_query.
-  PackedQueries(const QueryPacker& packer, const double* queries_f64, int64_t count, const KernelChoice& choice,
-                ThreadPool& pool);
+  PackedQueries(const QueryPacker& packer, const double* queries_f64, int64_t count, const KernelChoice& choice, ThreadPool& pool);
 
   int64_t count, groups, padded;
-  const Kernels& kernels;                // that scan them: the digits have their offsets
-  AlignedBuffer<double> rotated_f64;      // [count][padded]
-  AlignedBuffer<int8_t> natural_i8;      // [count][padded]
-  AlignedBuffer<int8_t> grouped_i8;      // [groups][padded/4][16][4]
-  QueryFactors fine;                     // for the natural digits
-  std::unique_ptr<QueryFactors> coarse;  // for the packed digits, if they are coarser and some queries are scanned as groups
+  const Kernels& kernels;                    // scan them: the digits have their offsets
+  AlignedBuffer<double> rotated_f64;         // [count][padded]
+  AlignedBuffer<int8_t> row_order_i8;        // [count][padded]
+  AlignedBuffer<int8_t> lane_order_i8;       // [groups][padded/4][16][4]
+  QueryFactors row_order;                    // for the digits in row order
+  std::unique_ptr<QueryFactors> lane_order;  // for the digits in lane order, if they are coarser and some queries are scanned as groups
 
-  const QueryFactors& of_groups() const { return coarse ? *coarse : fine; }
+  const QueryFactors& group_factors() const { return lane_order ? *lane_order : row_order; }
 };
 
-// v of the row test of one row and one query with natural digits. Only for kernels with coarse packed digits.
-float fine_value(const CodeRows& rows, int row, const PackedQueries& packed, int64_t query);
+// v of the row test of one row and one query, by the digits in row order. Only for kernels whose digits in lane order are coarser.
+float row_order_value(const CodeRows& rows, int row, const PackedQueries& packed, int64_t query);
 
 // The biases of `count` rows, prepared for the row test. For squared L2 they include the n^2 terms: phi multiplies them too,
 // because alpha = 1.
-void row_test_biases(Metric metric, const double* bias_f64, const float* norm_f32, int64_t count, double kappa,
-                     float* out_f32);
+void row_test_biases(Metric metric, const double* bias_f64, const float* norm_f32, int64_t count, double kappa, float* out_f32);
 
 // With larger numbers, the row test of a row could overflow float32. Such a row gets an infinite norm there, so it is kept.
 constexpr float kMaxTestableNorm = 0x1p60f;

@@ -9,24 +9,15 @@ namespace trawl {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// `make test-mutations` compiles without these terms; the tests must then fail.
-#ifdef TRAWL_MUTATE_NO_ROUNDING_TERMS
-inline double kappa_f64(int64_t) { return 0; }
-constexpr double kEta = 0;
-#else
 // kappa: twice the largest relative error of a sum of D terms, its root, and the few operations around them.
 inline double kappa_f64(int64_t padded_dimension) { return std::ldexp(static_cast<double>(padded_dimension + 32), -52); }
 // eta: centring, 8 butterfly steps and the difference from the codes have an error of at most 12u of the norm; 2^-48 = 32u.
 constexpr double kEta = 0x1p-48;
-#endif
 
 constexpr float kSmallestScale = 0x1p-126f;  // the smallest normal float32, so products with it have full precision
 
 // Smallest float32 >= value, at least 2^-126 unless value <= 0; +inf above the largest float32. NaN stays NaN.
 inline float up32(double value) {
-#ifdef TRAWL_MUTATE_ROUND_NEAREST
-  return static_cast<float>(value);
-#endif
   if (value > 0 && value < 0x1p-126) return kSmallestScale;
   const float near = static_cast<float>(value);
   return static_cast<double>(near) < value ? std::nextafter(near, std::numeric_limits<float>::infinity()) : near;

@@ -38,7 +38,7 @@ float quantise(const double* values, int64_t padded, int8_t* codes) {
   }
   float scale = static_cast<float>(largest / 127);
   if (scale < kSmallestScale) scale = kSmallestScale;
-  const double steps = 1.0 / scale;  // may round in any way, because the error is measured afterwards
+  const double steps = 1.0 / scale;             // may round in any way, because the error is measured afterwards
   constexpr double kRoundToInteger = 0x1.8p52;  // adding and subtracting it rounds to nearest even, as rint does
   for (int64_t j = 0; j < padded; ++j) {
     double step = values[j] * steps;
@@ -96,10 +96,9 @@ RowCoder::Centred RowCoder::centre(const float* row, double* difference) const {
 
   Centred centred;
   centred.norm_f64 = norm_up_f64(difference, padded_, kappa_);
-  centred.bias_f64 =
-      metric_ == Metric::kSquaredL2
-          ? -0.5 * sum_in_eight_f64(padded_, [&](size_t j) { return difference[j] * difference[j]; })
-          : sum_in_eight_f64(padded_, [&](size_t j) { return mean[j] * difference[j]; });
+  centred.bias_f64 = metric_ == Metric::kSquaredL2
+                         ? -0.5 * sum_in_eight_f64(padded_, [&](size_t j) { return difference[j] * difference[j]; })
+                         : sum_in_eight_f64(padded_, [&](size_t j) { return mean[j] * difference[j]; });
   return centred;
 }
 
@@ -112,11 +111,9 @@ RowCoder::Centred RowCoder::centre_and_rotate(const float* row, Scratch& scratch
 }
 
 RowStats RowCoder::bounds(const Centred& centred, float scale, const int8_t* codes, const Scratch& scratch) const {
-  const double residual =
-      quantisation_loss(scratch.rotated_f64.data(), padded_, scale, codes, kappa_) + kEta * centred.norm_f64;
+  const double residual = quantisation_loss(scratch.rotated_f64.data(), padded_, scale, codes, kappa_) + kEta * centred.norm_f64;
   const double unit_rounding = metric_ == Metric::kCosine ? kappa_ : 0.0;
-  return {scale, up32(residual + unit_rounding), up32(centred.norm_f64 + unit_rounding), sum_of_codes(codes, padded_),
-          centred.bias_f64};
+  return {scale, up32(residual + unit_rounding), up32(centred.norm_f64 + unit_rounding), sum_of_codes(codes, padded_), centred.bias_f64};
 }
 
 RowStats RowCoder::encode(const float* row, int8_t* codes, Scratch& scratch) const {
@@ -140,13 +137,11 @@ std::string RowCoder::check(const float* row, const int8_t* codes, const RowStat
   const Centred centred = centre_and_rotate(row, scratch);
   const RowStats needed = bounds(centred, stored.scale_f32, codes, scratch);
   if (stored.code_sum_i32 != needed.code_sum_i32) {
-    return "code sum " + std::to_string(stored.code_sum_i32) + ", but the codes sum to " +
-           std::to_string(needed.code_sum_i32);
+    return "code sum " + std::to_string(stored.code_sum_i32) + ", but the codes sum to " + std::to_string(needed.code_sum_i32);
   }
   const auto text = number_text;
   // With infinite bounds all other numbers are valid, because the row is always rescored.
-  if (std::isinf(stored.norm_f32) && stored.norm_f32 > 0 && std::isinf(stored.residual_f32) &&
-      stored.residual_f32 > 0) {
+  if (std::isinf(stored.norm_f32) && stored.norm_f32 > 0 && std::isinf(stored.residual_f32) && stored.residual_f32 > 0) {
     return "";
   }
   if (!(stored.norm_f32 >= needed.norm_f32)) {

@@ -11,11 +11,11 @@
 namespace trawl {
 
 struct RowStats {
-  float scale_f32;      // s
-  float residual_f32;   // epsilon
-  float norm_f32;       // n
-  int32_t code_sum_i32; // r
-  double bias_f64;      // beta
+  float scale_f32;       // s
+  float residual_f32;    // epsilon
+  float norm_f32;        // n
+  int32_t code_sum_i32;  // r
+  double bias_f64;       // beta
 };
 
 // Quantises a rotated vector, values_f64[padded]: scale = max abs / 127, codes = rint(values / scale). Any scale and codes

@@ -12,10 +12,7 @@ namespace trawl {
 namespace {
 
 int64_t checked_row_bytes(RowType type, int64_t rows, int64_t dimension) {
-  if (dimension < 1 || dimension > kMaxDimension) {
-    throw Error(ErrorCode::kBadArgument, "dimension " + std::to_string(dimension) + " is not in [1, " +
-                                             std::to_string(kMaxDimension) + "]");
-  }
+  check_dimension(dimension);
   const int64_t row_bytes = dimension * row_type_bytes(type);
   if (rows < 0 || rows > INT64_MAX / row_bytes) {
     throw Error(ErrorCode::kBadArgument, "row count " + std::to_string(rows) + " is out of range");
@@ -39,10 +36,9 @@ Rows::Rows(const std::vector<RowSegment>& segments, RowType type, int64_t rows, 
     total += segment.bytes;
   }
   if (total != wanted) {
-    throw Error(ErrorCode::kBadFile,
-                "the segments hold " + std::to_string(total) + " bytes, but " + std::to_string(rows) + " rows of " +
-                    std::to_string(dimension) + " values need " + std::to_string(wanted) +
-                    "; a file is missing, or the row count or the dimension is wrong");
+    throw Error(ErrorCode::kBadFile, "the segments hold " + std::to_string(total) + " bytes, but " + std::to_string(rows) + " rows of " +
+                                         std::to_string(dimension) + " values need " + std::to_string(wanted) +
+                                         "; a file is missing, or the row count or the dimension is wrong");
   }
   advise_random();
 }
@@ -85,7 +81,7 @@ void Rows::copy_row(int64_t row, float* out) const {
     return;
   }
   // A float16 row that spans two segments is copied to the second half of `out`. The conversion reads it ahead of its writes.
-  halves_to_floats(bytes_of(row, bytes + row_bytes_), dimension_, out);
+  f16_to_f32_array(bytes_of(row, bytes + row_bytes_), dimension_, out);
 }
 
 void Rows::advise_sequential() const {

@@ -25,10 +25,10 @@ struct Lanes {
 // Appends the pairs of a row that are kept.
 inline size_t test_row(const CodeRows& rows, int row, const int32_t* dot, const Lanes& lanes, Hit* hits) {
   size_t count = 0;
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < kGroupQueries; ++lane) {
     const int q = lanes.first + lane;
     const float value = rows.scale_f32[row] * static_cast<float>(dot[lane]) + lanes.test.phi[q] * rows.bias_f32[row] +
-                        lanes.test.a[q] * rows.residual_f32[row] + lanes.test.c[q] * rows.norm_f32[row];
+                        lanes.test.a[q] * rows.residual_f32[row] + lanes.test.c[q] * rows.test_norm_f32[row];
     if (!(value < lanes.test.theta[q])) hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(q), value};
   }
   return count;
@@ -37,14 +37,17 @@ inline void prefetch(const int8_t*) {}
 #else
 struct Lanes {
   TRAWL_AMX_INLINE Lanes(const QueryTest& test, int first)
-      : phi(_mm512_loadu_ps(test.phi + first)), a(_mm512_loadu_ps(test.a + first)), c(_mm512_loadu_ps(test.c + first)),
-        theta(_mm512_loadu_ps(test.theta + first)), first(first) {}
+      : phi(_mm512_loadu_ps(test.phi + first)),
+        a(_mm512_loadu_ps(test.a + first)),
+        c(_mm512_loadu_ps(test.c + first)),
+        theta(_mm512_loadu_ps(test.theta + first)),
+        first(first) {}
   __m512 phi, a, c, theta;
   int first;
 };
 
 TRAWL_AMX_TARGET __attribute__((noinline)) size_t append(uint32_t mask, __m512 value, int row, int first_query, Hit* hits) {
-  alignas(64) float values[kLanes];
+  alignas(64) float values[kGroupQueries];
   _mm512_store_ps(values, value);
   size_t count = 0;
   for (; mask != 0; mask &= mask - 1) {
@@ -55,7 +58,7 @@ TRAWL_AMX_TARGET __attribute__((noinline)) size_t append(uint32_t mask, __m512 v
 }
 
 TRAWL_AMX_INLINE size_t test_row(const CodeRows& rows, int row, const int32_t* dot, const Lanes& lanes, Hit* hits) {
-  __m512 value = _mm512_mul_ps(lanes.c, _mm512_set1_ps(rows.norm_f32[row]));
+  __m512 value = _mm512_mul_ps(lanes.c, _mm512_set1_ps(rows.test_norm_f32[row]));
   value = _mm512_fmadd_ps(lanes.a, _mm512_set1_ps(rows.residual_f32[row]), value);
   value = _mm512_fmadd_ps(lanes.phi, _mm512_set1_ps(rows.bias_f32[row]), value);
   value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(dot)), _mm512_set1_ps(rows.scale_f32[row]), value);
@@ -70,14 +73,14 @@ struct RowLimits {
 };
 TRAWL_AMX_INLINE RowLimits limits_of(const CodeRows& rows, int row) {
   const __m512 scale = _mm512_loadu_ps(rows.scale_f32 + row), bias = _mm512_loadu_ps(rows.bias_f32 + row);
-  const __m512 residual = _mm512_loadu_ps(rows.residual_f32 + row), norm = _mm512_loadu_ps(rows.norm_f32 + row);
+  const __m512 residual = _mm512_loadu_ps(rows.residual_f32 + row), norm = _mm512_loadu_ps(rows.test_norm_f32 + row);
   // If one of the numbers is NaN or infinite, the sum is NaN, and then every pair is kept.
   const __m512 zero = _mm512_setzero_ps();
   const __m512 none = _mm512_add_ps(_mm512_add_ps(_mm512_mul_ps(scale, zero), _mm512_mul_ps(bias, zero)),
                                     _mm512_add_ps(_mm512_mul_ps(residual, zero), _mm512_mul_ps(norm, zero)));
   const float sum = _mm512_reduce_add_ps(none);
-  return {_mm512_reduce_min_ps(scale), _mm512_reduce_max_ps(scale), _mm512_reduce_min_ps(bias), _mm512_reduce_max_ps(bias),
-          _mm512_reduce_max_ps(residual) + sum, _mm512_reduce_max_ps(norm)};
+  return {_mm512_reduce_min_ps(scale), _mm512_reduce_max_ps(scale),          _mm512_reduce_min_ps(bias),
+          _mm512_reduce_max_ps(bias),  _mm512_reduce_max_ps(residual) + sum, _mm512_reduce_max_ps(norm)};
 }
 
 // Integers such that a dot product below them proves v < theta for each of 16 rows: with u = theta - phi*beta - a*epsilon - c*n for the
@@ -85,7 +88,8 @@ TRAWL_AMX_INLINE RowLimits limits_of(const CodeRows& rows, int row) {
 TRAWL_AMX_INLINE __m512i least_dots(const RowLimits& limits, const Lanes& lanes) {
   const __m512 first = _mm512_mul_ps(lanes.phi, _mm512_set1_ps(limits.bias_low));
   const __m512 second = _mm512_mul_ps(lanes.phi, _mm512_set1_ps(limits.bias_high));
-  const __m512 residual = _mm512_mul_ps(lanes.a, _mm512_set1_ps(limits.residual)), norm = _mm512_mul_ps(lanes.c, _mm512_set1_ps(limits.norm));
+  const __m512 residual = _mm512_mul_ps(lanes.a, _mm512_set1_ps(limits.residual)),
+               norm = _mm512_mul_ps(lanes.c, _mm512_set1_ps(limits.norm));
   __m512 u = _mm512_sub_ps(_mm512_sub_ps(_mm512_sub_ps(lanes.theta, _mm512_max_ps(first, second)), residual), norm);
   // More than the rounding of u.
   const __m512 size = _mm512_add_ps(_mm512_add_ps(_mm512_abs_ps(lanes.theta), _mm512_add_ps(_mm512_abs_ps(first), _mm512_abs_ps(second))),
@@ -117,7 +121,7 @@ class StoredDots {
     full_ = true;
   }
 
-  // Tests those that are stored. multiply(step) does one of `steps` parts of the next products.
+  // Tests the stored products. multiply(step) does one of `steps` parts of the next products.
   template <bool kNarrow, typename Multiply>
   TRAWL_AMX_INLINE void test_during(int64_t steps, const QueryTest& test, const Multiply& multiply) {
     if (!full_) {
@@ -128,17 +132,16 @@ class StoredDots {
 #ifndef TRAWL_AMX_PLAIN_TESTS
     if (kNarrow) {
       // One tile of 16 x 16 after every fourth part of the steps.
-      int64_t tile = 0;
-      const auto one = [&]() TRAWL_AMX_TARGET {
+      const auto test_one = [&](int64_t tile) TRAWL_AMX_TARGET {
         const int half = static_cast<int>(tile & 1), part = static_cast<int>(tile >> 1) * 16;
         test_tile(dots_ + 512 * half + 16 * part, row_[half] + part, half ? lanes1 : lanes0);
-        ++tile;
       };
+      int64_t tile = 0;
       for (int64_t step = 0; step < steps; ++step) {
         multiply(step);
-        if (tile < 4 && tile * steps < 4 * (step + 1)) one();
+        if (tile < 4 && tile * steps < 4 * (step + 1)) test_one(tile++);
       }
-      while (tile < 4) one();
+      for (; tile < 4; ++tile) test_one(tile);
       full_ = false;
       return;
     }

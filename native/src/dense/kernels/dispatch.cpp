@@ -1,8 +1,8 @@
 // Finds out which instruction sets of searches this machine has.
+#include "base/x86_features.hpp"
 #include "dense/kernels/kernel_choice.hpp"
 #include "trawl/error.hpp"
 #include "trawl/isa.hpp"
-#include "base/x86_features.hpp"
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
@@ -88,7 +88,7 @@ const KernelChoice& choose_kernels(const std::string& name) {
 ChosenIsas chosen_isas(const std::string& name) {
   const KernelChoice& choice = choose_kernels(name);
   const auto from = [](int64_t queries) { return queries == kNever ? -1 : queries; };
-  return {kernels_name(*choice.few), kernels_name(*choice.many), from(choice.wide_from), from(choice.narrow_from)};
+  return {kernels_name(*choice.small_batch), kernels_name(*choice.large_batch), from(choice.wide_from), from(choice.narrow_from)};
 }
 
 const char* kernels_name(const Kernels& kernels) { return kernels.name; }

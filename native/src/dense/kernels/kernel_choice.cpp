@@ -17,19 +17,19 @@ constexpr int64_t kNarrowBytes = 320, kWideBytes = 768;  // a usual prefilter, a
 }  // namespace
 
 double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded) {
-  const int64_t groups = (queries + kLanes - 1) / kLanes;
-  AlignedBuffer<int8_t> codes(kTimedRows * padded), packed(groups * kLanes * padded);
+  const int64_t groups = (queries + kGroupQueries - 1) / kGroupQueries;
+  AlignedBuffer<int8_t> codes(kTimedRows * padded), lane_order(groups * kGroupQueries * padded);
   uint32_t state = 1;
-  for (auto* bytes : {&codes, &packed}) {
+  for (auto* bytes : {&codes, &lane_order}) {
     for (size_t i = 0; i < bytes->size(); ++i) {
       state = state * 1664525u + 1013904223u;
       (*bytes)[i] = static_cast<int8_t>(static_cast<int>(state >> 24) % 255 - 127);
     }
   }
-  AlignedBuffer<float> zero(std::max<int64_t>(kTimedRows, groups * kLanes));
+  AlignedBuffer<float> zero(std::max<int64_t>(kTimedRows, groups * kGroupQueries));
   AlignedBuffer<int32_t> sums(kTimedRows);
   // Every pair is dropped, as nearly every pair of a search is.
-  const std::vector<float> theta(groups * kLanes, std::numeric_limits<float>::infinity());
+  const std::vector<float> theta(groups * kGroupQueries, std::numeric_limits<float>::infinity());
   std::vector<Hit> hits(kMaxHits);
   double best = 0;
   const int64_t at_once = rows_at_once(kernels, padded);
@@ -37,13 +37,22 @@ double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded) {
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
     for (int64_t row = 0; row < kTimedRows; row += at_once) {
-      CodeRows view = {codes.data() + row * padded, padded, static_cast<int>(std::min(at_once, kTimedRows - row)),
-                       zero.data() + row, zero.data() + row, zero.data() + row, zero.data() + row, sums.data() + row, true};
+      CodeRows view = {
+          .codes_i8 = codes.data() + row * padded,
+          .padded = padded,
+          .rows = static_cast<int>(std::min(at_once, kTimedRows - row)),
+          .scale_f32 = zero.data() + row,
+          .residual_f32 = zero.data() + row,
+          .test_norm_f32 = zero.data() + row,
+          .bias_f32 = zero.data() + row,
+          .code_sum_i32 = sums.data() + row,
+          .first_pass = true,
+      };
       for (int64_t group = 0; group < groups; group += kernels.groups_at_once) {
         const auto here = static_cast<int>(std::min<int64_t>(kernels.groups_at_once, groups - group));
-        const int64_t query = group * kLanes;
+        const int64_t query = group * kGroupQueries;
         const QueryTest test = {zero.data() + query, zero.data() + query, zero.data() + query, theta.data() + query};
-        kernels.scan_groups(view, packed.data() + query * padded, here, test, hits.data());
+        kernels.scan_groups(view, lane_order.data() + query * padded, here, test, hits.data());
         view.first_pass = false;
       }
     }
@@ -53,11 +62,13 @@ double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded) {
   return best;
 }
 
-KernelChoice time_kernels(const Kernels& few, const Kernels& many) {
+KernelChoice time_kernels(const Kernels& small_batch, const Kernels& large_batch) {
   const auto from = [&](int64_t padded) {
-    return faster_from(kTimedQueries, [&](bool is_many, int64_t queries) { return scan_seconds(is_many ? many : few, queries, padded); }, kAmxFrom);
+    return faster_from(
+        kTimedQueries, [&](bool is_large, int64_t queries) { return scan_seconds(is_large ? large_batch : small_batch, queries, padded); },
+        kAmxFrom);
   };
-  return {&few, &many, from(kNarrowBytes), from(kWideBytes)};
+  return {&small_batch, &large_batch, from(kNarrowBytes), from(kWideBytes)};
 }
 
 }  // namespace trawl

@@ -10,13 +10,13 @@
 namespace trawl {
 
 struct KernelChoice {
-  const Kernels* few;    // also for all that is no scan
-  const Kernels* many;   // from that number of queries on
-  int64_t narrow_from, wide_from;
+  const Kernels* small_batch;  // also for everything but scans
+  const Kernels* large_batch;
+  int64_t narrow_from, wide_from;  // queries of a large batch, for narrow and for wide rows
 
   // padded: bytes of a row. A prefilter has fewer than the codes, so the test of a pair is a larger part of its time.
-  const Kernels& of(int64_t queries, int64_t padded) const {
-    return queries < (padded <= kNarrow ? narrow_from : wide_from) ? *few : *many;
+  const Kernels& for_queries(int64_t queries, int64_t padded) const {
+    return queries < (padded <= kNarrow ? narrow_from : wide_from) ? *small_batch : *large_batch;
   }
 
   static constexpr int64_t kNarrow = 512;
@@ -32,6 +32,6 @@ constexpr int64_t kAmxFrom = 16;
 double scan_seconds(const Kernels& kernels, int64_t queries, int64_t padded);
 
 // Times both for both widths, about 50 ms.
-KernelChoice time_kernels(const Kernels& few, const Kernels& many);
+KernelChoice time_kernels(const Kernels& small_batch, const Kernels& large_batch);
 
 }  // namespace trawl

@@ -35,21 +35,22 @@ double fastest_seconds(ThreadPool& pool, const std::atomic<bool>* cancel, Work w
 #if defined(__x86_64__)
 // Twelve independent accumulators, so that only the multipliers limit the rate.
 #define TWELVE(OP) OP(0) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8) OP(9) OP(10) OP(11)
-#define CLOBBERED "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
-#define LOOP(name, features, clear, operation)                                                           \
-  __attribute__((target(features))) void name() {                                                        \
-    int64_t rounds = kRounds;                                                                            \
+#define CLOBBERED \
+  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
+#define LOOP(name, features, clear, operation)                                                                                 \
+  __attribute__((target(features))) void name() {                                                                              \
+    int64_t rounds = kRounds;                                                                                                  \
     asm volatile(TWELVE(clear) clear(12) clear(13) clear(14) clear(15) "1:\n" TWELVE(operation) "dec %0\n jnz 1b\n"          \
                  "vzeroupper\n"                                                                          \
-                 : "+r"(rounds)::"cc", CLOBBERED);                                                       \
+                 : "+r"(rounds)::"cc", CLOBBERED); \
   }
 #define CLEAR512(i) "vpxord %%zmm" #i ",%%zmm" #i ",%%zmm" #i "\n"
 #define CLEAR256(i) "vpxor %%ymm" #i ",%%ymm" #i ",%%ymm" #i "\n"
 #define INT8_512(i) "vpdpbusd %%zmm12,%%zmm13,%%zmm" #i "\n"
 // 64 products in five instructions, as scan_groups in scan_avx2.cpp multiplies.
-#define INT8_256(i)                                                                    \
-  "vpmaddubsw %%ymm12,%%ymm13,%%ymm14\n vpmaddubsw %%ymm13,%%ymm12,%%ymm15\n"          \
-  "vpaddw %%ymm15,%%ymm14,%%ymm14\n vpmaddwd %%ymm12,%%ymm14,%%ymm14\n"                \
+#define INT8_256(i)                                                           \
+  "vpmaddubsw %%ymm12,%%ymm13,%%ymm14\n vpmaddubsw %%ymm13,%%ymm12,%%ymm15\n" \
+  "vpaddw %%ymm15,%%ymm14,%%ymm14\n vpmaddwd %%ymm12,%%ymm14,%%ymm14\n"       \
   "vpaddd %%ymm14,%%ymm" #i ",%%ymm" #i "\n"
 #define FLOAT_512(i) "vfmadd231ps %%zmm12,%%zmm13,%%zmm" #i "\n"
 #define FLOAT_256(i) "vfmadd231ps %%ymm12,%%ymm13,%%ymm" #i "\n"

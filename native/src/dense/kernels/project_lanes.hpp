@@ -5,8 +5,7 @@
 
 namespace trawl {
 
-inline __attribute__((always_inline)) void project_lanes(const double* rows, const float* panel, int64_t dimension,
-                                                         double* sums) {
+inline __attribute__((always_inline)) void project_lanes(const double* rows, const float* panel, int64_t dimension, double* sums) {
   double sum[kProjectRows][kProjectColumns] = {};
   for (int64_t j = 0; j < dimension; ++j) {
     for (int row = 0; row < kProjectRows; ++row) {

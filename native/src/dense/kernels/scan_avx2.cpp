@@ -19,32 +19,30 @@ namespace trawl {
 
 namespace {
 
-constexpr int kPackedDigits = 32;
-static_assert(2 * kPackedDigits * kLargestDigit * 4 <= INT16_MAX);
+constexpr int kGroupDigits = 32;
+static_assert(2 * kGroupDigits * kLargestDigit * 4 <= INT16_MAX);
 
 TRAWL_INLINE __m256i add_products(__m256i sum, __m256i digits, __m256i magnitude, __m256i codes) {
   const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(codes, digits));
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-TRAWL_INLINE uint32_t not_less(__m256 value, __m256 theta) {
-  return _mm256_movemask_ps(_mm256_cmp_ps(value, theta, _CMP_NLT_UQ));
-}
+TRAWL_INLINE uint32_t not_less(__m256 value, __m256 theta) { return _mm256_movemask_ps(_mm256_cmp_ps(value, theta, _CMP_NLT_UQ)); }
 
 // kRows rows x 8 queries (half a group).
 template <int kRows>
-TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const QueryTest& test,
-                         Hit* hits) {
+TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* lane_order, int first_query, const QueryTest& test, Hit* hits) {
   const int64_t padded = rows.padded;
   __m256i sum[kRows];
   TRAWL_UNROLL
   for (int i = 0; i < kRows; ++i) {
-    sum[i] = _mm256_set1_epi32(static_cast<int32_t>(-static_cast<uint32_t>(kPackedDigits) * static_cast<uint32_t>(rows.code_sum_i32[first + i])));
+    sum[i] =
+        _mm256_set1_epi32(static_cast<int32_t>(-static_cast<uint32_t>(kGroupDigits) * static_cast<uint32_t>(rows.code_sum_i32[first + i])));
   }
   const int8_t* codes = rows.codes_i8 + first * padded;
   for (int64_t j = 0; j < padded; j += 8) {
-    const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(packed + j * kLanes));
-    const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(packed + (j + 4) * kLanes));
+    const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(lane_order + j * kGroupQueries));
+    const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(lane_order + (j + 4) * kGroupQueries));
     TRAWL_UNROLL
     for (int i = 0; i < kRows; ++i) {
       const int8_t* const eight = codes + i * padded + j;
@@ -60,7 +58,7 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   TRAWL_UNROLL
   for (int i = 0; i < kRows; ++i) {
     const int row = first + i;
-    __m256 row_terms = _mm256_mul_ps(c, _mm256_set1_ps(rows.norm_f32[row]));
+    __m256 row_terms = _mm256_mul_ps(c, _mm256_set1_ps(rows.test_norm_f32[row]));
     row_terms = _mm256_fmadd_ps(a, _mm256_set1_ps(rows.residual_f32[row]), row_terms);
     row_terms = _mm256_fmadd_ps(phi, _mm256_set1_ps(rows.bias_f32[row]), row_terms);
     const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i]), _mm256_set1_ps(rows.scale_f32[row]), row_terms);
@@ -76,13 +74,13 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   return count;
 }
 
-TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* lane_order, int groups, const QueryTest& test, Hit* hits) {
   // The next rows go to the second cache level, a part in each call.
   for (int64_t at = 0; at < rows.ahead_bytes; at += 64) _mm_prefetch(rows.ahead + at, _MM_HINT_T1);
   size_t count = 0;
   for (int half = 0; half < 2 * groups; ++half) {
     // The digits of the two halves alternate: 32 of every 64 bytes.
-    const int8_t* digits = packed + half / 2 * kLanes * rows.padded + half % 2 * 32;
+    const int8_t* digits = lane_order + half / 2 * kGroupQueries * rows.padded + half % 2 * 32;
     int row = 0;
     for (; row + 6 <= rows.rows; row += 6) count += tile<6>(rows, row, digits, half * 8, test, hits + count);
     for (; row < rows.rows; row += 2) count += tile<2>(rows, row, digits, half * 8, test, hits + count);
@@ -97,14 +95,14 @@ TRAWL_INLINE int32_t sum_of_lanes(__m256i v) {
   return _mm_cvtsi128_si32(half);
 }
 
-TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* row_order, int queries, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   const int64_t padded = rows.padded;
   for (int first = 0; first < rows.rows; first += 8) {
     const __m256 scale = _mm256_loadu_ps(rows.scale_f32 + first), bias = _mm256_loadu_ps(rows.bias_f32 + first);
-    const __m256 residual = _mm256_loadu_ps(rows.residual_f32 + first), norm = _mm256_loadu_ps(rows.norm_f32 + first);
+    const __m256 residual = _mm256_loadu_ps(rows.residual_f32 + first), norm = _mm256_loadu_ps(rows.test_norm_f32 + first);
     for (int query = 0; query < queries; ++query) {
-      const int8_t* digits_at = natural + query * padded;
+      const int8_t* digits_at = row_order + query * padded;
       alignas(32) int32_t dot[8];
       for (int four = 0; four < 8; four += 4) {
         const int8_t* codes = rows.codes_i8 + (first + four) * padded;
@@ -144,12 +142,12 @@ TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int q
   return count;
 }
 
-TRAWL_TARGET int32_t dot_digits(const int8_t* natural, const int8_t* codes, int64_t padded) {
+TRAWL_TARGET int32_t dot_digits(const int8_t* row_order, const int8_t* codes, int64_t padded) {
   __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
   for (int64_t j = 0; j < padded; j += 64) {
     TRAWL_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const __m256i digits = _mm256_load_si256(reinterpret_cast<const __m256i*>(natural + j + 32 * i));
+      const __m256i digits = _mm256_load_si256(reinterpret_cast<const __m256i*>(row_order + j + 32 * i));
       const __m256i row = _mm256_load_si256(reinterpret_cast<const __m256i*>(codes + j + 32 * i));
       sum[i] = add_products(sum[i], digits, _mm256_abs_epi8(digits), row);
     }
@@ -198,13 +196,20 @@ TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimens
   }
 }
 
-constexpr Kernels table() {
-  Kernels table = {"avx2", scan_groups, scan_rows, dot_codes, sum_rows_serial, project, kPackedDigits, false, 10, 1};
-  table.group_digits = kPackedDigits;
-  table.dot_digits = dot_digits;
-  return table;
-}
-constexpr Kernels kTable = table();
+constexpr Kernels kTable = {
+    .name = "avx2",
+    .scan_groups = scan_groups,
+    .scan_rows = scan_rows,
+    .dot_codes = dot_codes,
+    .sum_rows = sum_rows_serial,
+    .project = project,
+    .groups_offset = kGroupDigits,
+    .rows_offset = false,
+    .groups_from = 10,
+    .groups_at_once = 1,
+    .group_digits = kGroupDigits,
+    .dot_digits = dot_digits,
+};
 
 }  // namespace
 

@@ -24,14 +24,14 @@ namespace {
 
 // Lanes are queries: compares one row with 16 of them.
 TRAWL_INLINE __m512 value_of(__m512i dot, const CodeRows& rows, int row, __m512 phi, __m512 a, __m512 c) {
-  __m512 value = _mm512_mul_ps(c, _mm512_set1_ps(rows.norm_f32[row]));
+  __m512 value = _mm512_mul_ps(c, _mm512_set1_ps(rows.test_norm_f32[row]));
   value = _mm512_fmadd_ps(a, _mm512_set1_ps(rows.residual_f32[row]), value);
   value = _mm512_fmadd_ps(phi, _mm512_set1_ps(rows.bias_f32[row]), value);
   return _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_set1_ps(rows.scale_f32[row]), value);
 }
 
 TRAWL_TARGET inline size_t append_lanes(uint32_t mask, __m512 value, int row, int first_query, Hit* hits) {
-  alignas(64) float values[kLanes];
+  alignas(64) float values[kGroupQueries];
   _mm512_store_ps(values, value);
   size_t count = 0;
   for (; mask != 0; mask &= mask - 1) {
@@ -45,8 +45,7 @@ TRAWL_TARGET inline size_t append_lanes(uint32_t mask, __m512 value, int row, in
 // multiplier busy in every cycle. kRows is twelve: larger tiles are not faster, and above 16 sums GCC 12 spills registers to
 // memory, which halves the speed.
 template <int kRows>
-TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const QueryTest& test,
-                         Hit* hits) {
+TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* lane_order, int first_query, const QueryTest& test, Hit* hits) {
   const int64_t padded = rows.padded;
   const int8_t* codes = rows.codes_i8 + first * padded;
   __m512i sum[kRows];
@@ -59,7 +58,7 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
     TRAWL_UNROLL
     for (int i = 0; i < kRows; ++i, ahead += 64) _mm_prefetch(ahead, _MM_HINT_T1);
     for (int64_t j = line; j < line + 64; j += 4) {
-      const __m512i digits = _mm512_load_si512(packed + j * kLanes);
+      const __m512i digits = _mm512_load_si512(lane_order + j * kGroupQueries);
       TRAWL_UNROLL
       for (int i = 0; i < kRows; ++i) {
         const __m512i four = _mm512_set1_epi32(*reinterpret_cast<const int32_t*>(codes + i * padded + j));
@@ -79,14 +78,14 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   return count;
 }
 
-TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* lane_order, int groups, const QueryTest& test, Hit* hits) {
   size_t count = 0;
-  for (int group = 0; group < groups; ++group, packed += kLanes * rows.padded) {
+  for (int group = 0; group < groups; ++group, lane_order += kGroupQueries * rows.padded) {
     int row = 0;
     for (; row + 12 <= rows.rows; row += 12) {
-      count += tile<12>(rows, row, packed, group * kLanes, test, hits + count);
+      count += tile<12>(rows, row, lane_order, group * kGroupQueries, test, hits + count);
     }
-    for (; row < rows.rows; row += 4) count += tile<4>(rows, row, packed, group * kLanes, test, hits + count);
+    for (; row < rows.rows; row += 4) count += tile<4>(rows, row, lane_order, group * kGroupQueries, test, hits + count);
   }
   return count;
 }
@@ -100,12 +99,13 @@ TRAWL_INLINE __m128i reduce4(__m512i s0, __m512i s1, __m512i s2, __m512i s3) {
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
+constexpr int kRowLanes = 16;                // rows whose numbers fit a vector
 constexpr int64_t kPrefetchDistance = 8192;  // bytes: far enough to hide memory latency, and small enough for the first-level cache
 
 // Four rows x kQueries queries along the columns; dot[query][16] gets four values from `at`.
 template <int kQueries>
-TRAWL_INLINE void dots_of_four_rows(const int8_t* codes, int64_t padded, bool first_pass, const int8_t* natural,
-                                    int32_t (*dot)[kLanes], int at) {
+TRAWL_INLINE void dots_of_four_rows(const int8_t* codes, int64_t padded, bool first_pass, const int8_t* row_order,
+                                    int32_t (*dot)[kRowLanes], int at) {
   __m512i sum[kQueries][4];
   TRAWL_UNROLL
   for (int q = 0; q < kQueries; ++q) {
@@ -119,7 +119,7 @@ TRAWL_INLINE void dots_of_four_rows(const int8_t* codes, int64_t padded, bool fi
     for (int i = 0; i < 4; ++i) {
       for (int64_t j = 0; j < padded; j += 64, ahead += 64) {
         _mm_prefetch(ahead, _MM_HINT_T0);
-        sum[0][i] = _mm512_dpbusd_epi32(sum[0][i], _mm512_load_si512(natural + j), _mm512_load_si512(codes + i * padded + j));
+        sum[0][i] = _mm512_dpbusd_epi32(sum[0][i], _mm512_load_si512(row_order + j), _mm512_load_si512(codes + i * padded + j));
       }
     }
   } else {
@@ -132,7 +132,7 @@ TRAWL_INLINE void dots_of_four_rows(const int8_t* codes, int64_t padded, bool fi
       }
       TRAWL_UNROLL
       for (int q = 0; q < kQueries; ++q) {
-        const __m512i digits = _mm512_load_si512(natural + q * padded + j);
+        const __m512i digits = _mm512_load_si512(row_order + q * padded + j);
         TRAWL_UNROLL
         for (int i = 0; i < 4; ++i) sum[q][i] = _mm512_dpbusd_epi32(sum[q][i], digits, row[i]);
       }
@@ -145,22 +145,22 @@ TRAWL_INLINE void dots_of_four_rows(const int8_t* codes, int64_t padded, bool fi
 }
 
 template <int kQueries>
-TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int8_t* natural, int first_query,
-                                      const QueryTest& test, Hit* hits) {
-  alignas(64) int32_t dot[kQueries][kLanes];
+TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int8_t* row_order, int first_query, const QueryTest& test,
+                                      Hit* hits) {
+  alignas(64) int32_t dot[kQueries][kRowLanes];
   if (rows.first_pass && first_query == 0) {  // prefetch the rows' numbers several cache lines ahead
-    _mm_prefetch(reinterpret_cast<const char*>(rows.code_sum_i32 + first + 6 * kLanes), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(rows.scale_f32 + first + 6 * kLanes), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(rows.residual_f32 + first + 6 * kLanes), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(rows.norm_f32 + first + 6 * kLanes), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(rows.code_sum_i32 + first + 6 * kRowLanes), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(rows.scale_f32 + first + 6 * kRowLanes), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(rows.residual_f32 + first + 6 * kRowLanes), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(rows.test_norm_f32 + first + 6 * kRowLanes), _MM_HINT_T0);
   }
-  for (int i = 0; i < kLanes; i += 4) {
-    dots_of_four_rows<kQueries>(rows.codes_i8 + (first + i) * rows.padded, rows.padded,
-                                rows.first_pass && first_query == 0, natural, dot, i);
+  for (int i = 0; i < kRowLanes; i += 4) {
+    dots_of_four_rows<kQueries>(rows.codes_i8 + (first + i) * rows.padded, rows.padded, rows.first_pass && first_query == 0, row_order, dot,
+                                i);
   }
   const __m512i start = _mm512_slli_epi32(_mm512_loadu_si512(rows.code_sum_i32 + first), 7);
   const __m512 scale = _mm512_loadu_ps(rows.scale_f32 + first), bias = _mm512_loadu_ps(rows.bias_f32 + first);
-  const __m512 residual = _mm512_loadu_ps(rows.residual_f32 + first), norm = _mm512_loadu_ps(rows.norm_f32 + first);
+  const __m512 residual = _mm512_loadu_ps(rows.residual_f32 + first), norm = _mm512_loadu_ps(rows.test_norm_f32 + first);
   size_t count = 0;
   TRAWL_UNROLL
   for (int q = 0; q < kQueries; ++q) {
@@ -172,7 +172,7 @@ TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int
     value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, value);
     uint32_t mask = _mm512_cmp_ps_mask(value, _mm512_set1_ps(test.theta[query]), _CMP_NLT_UQ);
     if (__builtin_expect(mask == 0, 1)) continue;
-    alignas(64) float values[kLanes];
+    alignas(64) float values[kRowLanes];
     _mm512_store_ps(values, value);
     for (; mask != 0; mask &= mask - 1) {
       const int lane = __builtin_ctz(mask);
@@ -182,11 +182,11 @@ TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int
   return count;
 }
 
-TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* row_order, int queries, const QueryTest& test, Hit* hits) {
   size_t count = 0;
-  for (int row = 0; row < rows.rows; row += kLanes) {
+  for (int row = 0; row < rows.rows; row += kRowLanes) {
     for (int query = 0; query < queries; query += 4) {
-      const int8_t* digits = natural + query * rows.padded;
+      const int8_t* digits = row_order + query * rows.padded;
       switch (queries - query) {
         case 1: count += scan_sixteen_rows<1>(rows, row, digits, query, test, hits + count); break;
         case 2: count += scan_sixteen_rows<2>(rows, row, digits, query, test, hits + count); break;
@@ -226,7 +226,7 @@ TRAWL_INLINE void load_columns(const uint8_t* const* rows, int64_t column, __m51
   }
   TRAWL_UNROLL
   for (int odd = 0; odd < 2; ++odd) {
-    const __m512d low04 = _mm512_shuffle_f64x2(pair[odd], pair[2 + odd], 0x88);      // columns 0, 4 of rows 0-3
+    const __m512d low04 = _mm512_shuffle_f64x2(pair[odd], pair[2 + odd], 0x88);  // columns 0, 4 of rows 0-3
     const __m512d low26 = _mm512_shuffle_f64x2(pair[odd], pair[2 + odd], 0xDD);
     const __m512d high04 = _mm512_shuffle_f64x2(pair[4 + odd], pair[6 + odd], 0x88);  // of rows 4-7
     const __m512d high26 = _mm512_shuffle_f64x2(pair[4 + odd], pair[6 + odd], 0xDD);
@@ -237,7 +237,7 @@ TRAWL_INLINE void load_columns(const uint8_t* const* rows, int64_t column, __m51
   }
 }
 
-// Lanes are rows. Each lane is one chain in index order, so the sums have the same bits as those of sum_rows_serial. A fused
+// Lanes are rows. Each lane is one chain in index order, so the sums have the same bits as in sum_rows_serial. A fused
 // multiply-add of two float32 values rounds once, and so does a separate one, because the product is exact. Squared differences
 // are never fused.
 template <bool kSquaredDifference, int kQueries>
@@ -280,16 +280,15 @@ TRAWL_INLINE void sum_lanes(const double* const* queries, const uint8_t* const* 
 }
 
 template <bool kSquaredDifference>
-TRAWL_TARGET void sum_rows_of(const double* const* queries, int query_count, const uint8_t* const* rows,
-                              int64_t dimension, double* sums) {
+TRAWL_TARGET void sum_rows_of(const double* const* queries, int query_count, const uint8_t* const* rows, int64_t dimension, double* sums) {
   int q = 0;
   for (; q + 8 <= query_count; q += 8) sum_lanes<kSquaredDifference, 8>(queries + q, rows, dimension, sums + q * kScoreLanes);
   for (; q + 2 <= query_count; q += 2) sum_lanes<kSquaredDifference, 2>(queries + q, rows, dimension, sums + q * kScoreLanes);
   for (; q < query_count; ++q) sum_lanes<kSquaredDifference, 1>(queries + q, rows, dimension, sums + q * kScoreLanes);
 }
 
-TRAWL_TARGET void sum_rows(bool squared_difference, const double* const* queries, int query_count,
-                           const uint8_t* const* rows, int64_t dimension, double* sums) {
+TRAWL_TARGET void sum_rows(bool squared_difference, const double* const* queries, int query_count, const uint8_t* const* rows,
+                           int64_t dimension, double* sums) {
   if (squared_difference) {
     sum_rows_of<true>(queries, query_count, rows, dimension, sums);
   } else {
@@ -319,7 +318,18 @@ TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimens
   }
 }
 
-constexpr Kernels kTable = {"avx512-vnni", scan_groups, scan_rows, dot_codes, sum_rows, project, 128, true, 7, 1};
+constexpr Kernels kTable = {
+    .name = "avx512-vnni",
+    .scan_groups = scan_groups,
+    .scan_rows = scan_rows,
+    .dot_codes = dot_codes,
+    .sum_rows = sum_rows,
+    .project = project,
+    .groups_offset = 128,
+    .rows_offset = true,
+    .groups_from = 7,
+    .groups_at_once = 1,
+};
 
 }  // namespace
 

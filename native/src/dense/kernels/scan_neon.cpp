@@ -21,8 +21,7 @@ namespace {
 TRAWL_INLINE uint32x4_t not_less(float32x4_t value, float32x4_t theta) { return vmvnq_u32(vcltq_f32(value, theta)); }
 
 // Four rows x one group of 16 queries: 16 accumulators.
-TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const QueryTest& test,
-                         Hit* hits) {
+TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* lane_order, int first_query, const QueryTest& test, Hit* hits) {
   const int64_t padded = rows.padded;
   const int8_t* codes = rows.codes_i8 + first * padded;
   int32x4_t sum[4][4];
@@ -38,7 +37,7 @@ TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
 #define TRAWL_STEP(step)                                                                      \
   TRAWL_UNROLL                                                                                \
   for (int g = 0; g < 4; ++g) {                                                               \
-    const int8x16_t digits = vld1q_s8(packed + (j + 4 * step) * kLanes + 16 * g);             \
+    const int8x16_t digits = vld1q_s8(lane_order + (j + 4 * step) * kGroupQueries + 16 * g);  \
     TRAWL_UNROLL                                                                              \
     for (int i = 0; i < 4; ++i) sum[i][g] = vdotq_laneq_s32(sum[i][g], digits, row[i], step); \
   }
@@ -52,7 +51,7 @@ TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
     TRAWL_UNROLL
     for (int g = 0; g < 4; ++g) {
       const int query = first_query + 4 * g;
-      float32x4_t row_terms = vmulq_n_f32(vld1q_f32(test.c + query), rows.norm_f32[row]);
+      float32x4_t row_terms = vmulq_n_f32(vld1q_f32(test.c + query), rows.test_norm_f32[row]);
       row_terms = vfmaq_n_f32(row_terms, vld1q_f32(test.a + query), rows.residual_f32[row]);
       row_terms = vfmaq_n_f32(row_terms, vld1q_f32(test.phi + query), rows.bias_f32[row]);
       const float32x4_t value = vfmaq_n_f32(row_terms, vcvtq_f32_s32(sum[i][g]), rows.scale_f32[row]);
@@ -71,17 +70,17 @@ TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   return count;
 }
 
-TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const QueryTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* lane_order, int groups, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   for (int group = 0; group < groups; ++group) {
     for (int row = 0; row < rows.rows; row += 4) {
-      count += tile(rows, row, packed + group * kLanes * rows.padded, group * kLanes, test, hits + count);
+      count += tile(rows, row, lane_order + group * kGroupQueries * rows.padded, group * kGroupQueries, test, hits + count);
     }
   }
   return count;
 }
 
-TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const QueryTest& test, Hit* hits) {
+TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* row_order, int queries, const QueryTest& test, Hit* hits) {
   size_t count = 0;
   const int64_t padded = rows.padded;
   for (int first = 0; first < rows.rows; first += 4) {
@@ -89,12 +88,12 @@ TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int q
     for (int query = 0; query < queries; ++query) {
       int32x4_t sum[4] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
       for (int64_t j = 0; j < padded; j += 16) {
-        const int8x16_t digits = vld1q_s8(natural + query * padded + j);
+        const int8x16_t digits = vld1q_s8(row_order + query * padded + j);
         TRAWL_UNROLL
         for (int i = 0; i < 4; ++i) sum[i] = vdotq_s32(sum[i], digits, vld1q_s8(codes + i * padded + j));
       }
       const int32x4_t dot = vpaddq_s32(vpaddq_s32(sum[0], sum[1]), vpaddq_s32(sum[2], sum[3]));
-      float32x4_t row_terms = vmulq_n_f32(vld1q_f32(rows.norm_f32 + first), test.c[query]);
+      float32x4_t row_terms = vmulq_n_f32(vld1q_f32(rows.test_norm_f32 + first), test.c[query]);
       row_terms = vfmaq_n_f32(row_terms, vld1q_f32(rows.residual_f32 + first), test.a[query]);
       row_terms = vfmaq_n_f32(row_terms, vld1q_f32(rows.bias_f32 + first), test.phi[query]);
       const float32x4_t value = vfmaq_f32(row_terms, vcvtq_f32_s32(dot), vld1q_f32(rows.scale_f32 + first));
@@ -149,7 +148,18 @@ TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimens
   }
 }
 
-constexpr Kernels kTable = {"neon", scan_groups, scan_rows, dot_codes, sum_rows_serial, project, 0, false, kLanes, 1};
+constexpr Kernels kTable = {
+    .name = "neon",
+    .scan_groups = scan_groups,
+    .scan_rows = scan_rows,
+    .dot_codes = dot_codes,
+    .sum_rows = sum_rows_serial,
+    .project = project,
+    .groups_offset = 0,
+    .rows_offset = false,
+    .groups_from = kGroupQueries,
+    .groups_at_once = 1,
+};
 
 }  // namespace
 

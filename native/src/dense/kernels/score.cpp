@@ -25,8 +25,8 @@ double norm_in_order_f64(const float* values, int64_t dimension) {
   return std::sqrt(sum);
 }
 
-void sum_rows_serial(bool squared_difference, const double* const* queries, int query_count, const uint8_t* const* rows,
-                     int64_t dimension, double* sums) {
+void sum_rows_serial(bool squared_difference, const double* const* queries, int query_count, const uint8_t* const* rows, int64_t dimension,
+                     double* sums) {
   for (int query = 0; query < query_count; ++query, sums += kScoreLanes) {
     const double* q = queries[query];
     double sum[kScoreLanes] = {};
@@ -47,8 +47,8 @@ void sum_rows_serial(bool squared_difference, const double* const* queries, int 
   }
 }
 
-void score_rows(Metric metric, const Kernels& kernels, const ScoreQuery* queries, int query_count,
-                const uint8_t* const* rows, int64_t dimension, double* scores) {
+void score_rows(Metric metric, const Kernels& kernels, const ScoreQuery* queries, int query_count, const uint8_t* const* rows,
+                int64_t dimension, double* scores) {
   const double* values[kMaxSumQueries] = {};
   for (int query = 0; query < query_count; ++query) values[query] = queries[query].values_f64;
   kernels.sum_rows(metric == Metric::kSquaredL2, values, query_count, rows, dimension, scores);

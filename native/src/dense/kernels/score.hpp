@@ -29,11 +29,11 @@ double norm_in_order_f64(const float* values_f32, int64_t dimension);
 
 // Writes scores_f64[query][kScoreLanes]. Each row is float32[dimension] at any alignment, and every lane must point to a row.
 // query_count <= kMaxSumQueries.
-void score_rows(Metric metric, const Kernels& kernels, const ScoreQuery* queries, int query_count,
-                const uint8_t* const* rows, int64_t dimension, double* scores_f64);
+void score_rows(Metric metric, const Kernels& kernels, const ScoreQuery* queries, int query_count, const uint8_t* const* rows,
+                int64_t dimension, double* scores_f64);
 
 // Kernels::sum_rows in portable C++.
-void sum_rows_serial(bool squared_difference, const double* const* queries_f64, int queries, const uint8_t* const* rows,
-                     int64_t dimension, double* sums_f64);
+void sum_rows_serial(bool squared_difference, const double* const* queries_f64, int queries, const uint8_t* const* rows, int64_t dimension,
+                     double* sums_f64);
 
 }  // namespace trawl

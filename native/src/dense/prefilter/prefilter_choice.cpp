@@ -6,8 +6,8 @@
 #include <functional>
 #include <numeric>
 
-#include "dense/prefilter/principal_components.hpp"
 #include "dense/codes/query_pack.hpp"
+#include "dense/prefilter/principal_components.hpp"
 #include "trawl/prefilter_file.hpp"
 
 namespace trawl {
@@ -54,7 +54,8 @@ std::vector<float> sample_rows(const RowCoder& coder, const Rows& rows, int64_t 
     std::vector<float> row(d);
     AlignedBuffer<double> difference(coder.padded());
     for (int64_t i = item * 64; i < std::min(count, item * 64 + 64); ++i) {
-      const auto at = static_cast<int64_t>((static_cast<double>(i) + shift) * static_cast<double>(rows.rows()) / static_cast<double>(count));
+      const auto at =
+          static_cast<int64_t>((static_cast<double>(i) + shift) * static_cast<double>(rows.rows()) / static_cast<double>(count));
       const int64_t index = std::min(at, rows.rows() - 1), from = std::max(index - around, int64_t{0});
       rows.copy_row(index, row.data());
       rows.release(from, std::min(index + around + 1, rows.rows()) - from);
@@ -69,9 +70,8 @@ std::vector<float> sample_rows(const RowCoder& coder, const Rows& rows, int64_t 
 
 // Uses some rows as queries. For each number of components, counts the rows of the sample that the bound would keep if the
 // threshold were the score of the best row or of the tenth, and extrapolates the counts to all rows with a power law.
-PrefilterChoice choose_prefilter(const CodesFile& codes, const Rows& rows, const RowCoder& coder,
-                                 const std::vector<float>& basis, int64_t max_components, const Kernels& kernels,
-                                 ThreadPool& pool) {
+PrefilterChoice choose_prefilter(const CodesFile& codes, const Rows& rows, const RowCoder& coder, const std::vector<float>& basis,
+                                 int64_t max_components, const Kernels& kernels, ThreadPool& pool) {
   const int64_t d = rows.dimension(), most = max_components, candidates = most / 64;
   const std::vector<float> sample = sample_rows(coder, rows, kTrialRows, 0.5, pool);
   const std::vector<float> queries = sample_rows(coder, rows, kTrialQueries, 0.25, pool);
@@ -145,7 +145,8 @@ PrefilterChoice choose_prefilter(const CodesFile& codes, const Rows& rows, const
     if (c == 0 || cost < best_cost) best_cost = cost, best_share = kept, best.components = 64 * (c + 1);
   }
   char text[200];
-  std::snprintf(text, sizeof text, "%lld principal components would keep about %.2g %% of the rows, at %.0f %% of the cost of a pass over the codes",
+  std::snprintf(text, sizeof text,
+                "%lld principal components would keep about %.2g %% of the rows, at %.0f %% of the cost of a pass over the codes",
                 static_cast<long long>(best.components), 100 * best_share, 100 * best_cost);
   best.reason = text;
   if (best_cost > kMaxRelativeCost) best.components = 0;

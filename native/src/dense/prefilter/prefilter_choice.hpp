@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "dense/kernels/kernels.hpp"
 #include "dense/codes/row_codes.hpp"
+#include "dense/kernels/kernels.hpp"
 #include "trawl/codes_file.hpp"
 #include "trawl/rows.hpp"
 
@@ -24,8 +24,7 @@ std::vector<float> sample_rows(const RowCoder& coder, const Rows& rows, int64_t 
 
 // Chooses 64, 128, ... or max_components of the components in basis_f32[max_components][dimension]: the number with the lowest
 // cost in a trial on a sample of the rows, or 0 if even that cost is too high.
-PrefilterChoice choose_prefilter(const CodesFile& codes, const Rows& rows, const RowCoder& coder,
-                                 const std::vector<float>& basis_f32, int64_t max_components, const Kernels& kernels,
-                                 ThreadPool& pool);
+PrefilterChoice choose_prefilter(const CodesFile& codes, const Rows& rows, const RowCoder& coder, const std::vector<float>& basis_f32,
+                                 int64_t max_components, const Kernels& kernels, ThreadPool& pool);
 
 }  // namespace trawl

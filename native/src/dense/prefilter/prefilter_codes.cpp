@@ -21,7 +21,7 @@ PrefilterCoder::Scratch::Scratch(const PrefilterCoder& coder)
       projected_f64(kProjectRows * coder.components()) {}
 
 PrefilterCoder::PrefilterCoder(const CodesFile& codes, const float* basis, int64_t components, double orthogonality_error,
-                         const Kernels& kernels)
+                               const Kernels& kernels)
     : metric_(codes.metric()),
       rows_(codes.metric(), codes.mean(), codes.sign_seed()),
       panels_(basis, components, codes.dimension()),
@@ -52,8 +52,7 @@ PrefilterStats PrefilterCoder::bounds(int at, float scale, const int8_t* codes, 
   const RowCoder::Centred& centred = scratch.centred[at];
   const double off = kRowProjectionLoss * centred.norm_f64 + kTinyProjectionLoss;
   const double length_up = length * (1 + kappa) + off;
-  const double lost = quantisation_loss(scratch.projected_f64.data() + at * h, h, scale, codes, kappa) +
-                      kEta * length_up + off;
+  const double lost = quantisation_loss(scratch.projected_f64.data() + at * h, h, scale, codes, kappa) + kEta * length_up + off;
   const double residual = residual_up_f64(centred.norm_f64, length * (1 - kappa) - off, orthogonality_error_);
   const float norm = up32(centred.norm_f64);
   float bias;
@@ -83,8 +82,8 @@ std::string PrefilterCoder::check(int at, const int8_t* codes, const PrefilterSt
   const int64_t h = components();
   const std::string unusable = check_codes(codes, h, stored.scale_f32);
   if (!unusable.empty()) return unusable;
-  const bool unbounded = std::isinf(stored.residual_f32) && stored.residual_f32 > 0 && std::isinf(stored.size_f32) &&
-                         stored.size_f32 > 0 && stored.bias_f32 == 0;
+  const bool unbounded = std::isinf(stored.residual_f32) && stored.residual_f32 > 0 && std::isinf(stored.size_f32) && stored.size_f32 > 0 &&
+                         stored.bias_f32 == 0;
   if (unbounded) return "";
   if (untestable(scratch.centred[at])) return "the row's row test could overflow float32, so residual and size must be infinite";
   double* projected = scratch.projected_f64.data() + at * h;

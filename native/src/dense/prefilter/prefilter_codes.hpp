@@ -3,8 +3,8 @@
 #pragma once
 #include <string>
 
-#include "dense/prefilter/principal_components.hpp"
 #include "dense/codes/row_codes.hpp"
+#include "dense/prefilter/principal_components.hpp"
 #include "trawl/prefilter_file.hpp"
 
 namespace trawl {
@@ -30,8 +30,7 @@ double residual_up_f64(double length_up, double projected_low, double orthogonal
 // Immutable, so threads may share it; each needs its own Scratch.
 class PrefilterCoder {
  public:
-  PrefilterCoder(const CodesFile& codes, const float* basis_f32, int64_t components, double orthogonality_error,
-                 const Kernels& kernels);
+  PrefilterCoder(const CodesFile& codes, const float* basis_f32, int64_t components, double orthogonality_error, const Kernels& kernels);
 
   struct Scratch {
     explicit Scratch(const PrefilterCoder& coder);

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "dense/codes/codes_format.hpp"
 #include "base/mapped_file.hpp"
-#include "dense/prefilter/prefilter_format.hpp"
+#include "dense/codes/codes_format.hpp"
 #include "dense/codes/row_codes.hpp"
+#include "dense/prefilter/prefilter_format.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl {
@@ -65,8 +65,7 @@ bool PrefilterFile::block_checksum_holds(int64_t index) const {
   const PrefilterBlock here = block(index);
   const PrefilterBlockLayout layout(rows_per_block_, components_);
   return here.tail->rows == static_cast<uint64_t>(here.rows) &&
-         here.tail->checksum ==
-             prefilter_block_checksum(reinterpret_cast<const uint8_t*>(here.codes_i8), layout, here.tail->rows);
+         here.tail->checksum == prefilter_block_checksum(reinterpret_cast<const uint8_t*>(here.codes_i8), layout, here.tail->rows);
 }
 
 }  // namespace trawl

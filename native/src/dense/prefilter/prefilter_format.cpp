@@ -34,8 +34,8 @@ std::string check_prefilter_shape(int64_t dimension, int64_t components) {
     return "dimension " + std::to_string(dimension) + " is not in [1, " + std::to_string(kMaxPrefilterDimension) + "]";
   }
   if (components < 64 || components % 64 != 0 || components > kMaxPrefilterComponents || components > dimension) {
-    return std::to_string(components) + " components are not a multiple of 64 up to " +
-           std::to_string(kMaxPrefilterComponents) + " and to the dimension, " + std::to_string(dimension);
+    return std::to_string(components) + " components are not a multiple of 64 up to " + std::to_string(kMaxPrefilterComponents) +
+           " and to the dimension, " + std::to_string(dimension);
   }
   return "";
 }

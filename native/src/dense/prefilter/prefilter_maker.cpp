@@ -3,9 +3,9 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/cancel.hpp"
-#include "dense/codes/codes_format.hpp"
 #include "base/float_environment.hpp"
 #include "base/output_file.hpp"
+#include "dense/codes/codes_format.hpp"
 #include "dense/prefilter/prefilter_choice.hpp"
 #include "dense/prefilter/prefilter_codes.hpp"
 #include "dense/prefilter/prefilter_format.hpp"
@@ -31,8 +31,8 @@ std::vector<float> dealt_over_blocks(const std::vector<float>& basis, int64_t co
 }
 
 // Encodes rows [first, first + count) into `block`, which must be zero, and writes its tail.
-void encode_block(const PrefilterCoder& coder, const Rows& rows, int64_t first, int64_t count,
-                  const PrefilterBlockLayout& layout, uint8_t* block) {
+void encode_block(const PrefilterCoder& coder, const Rows& rows, int64_t first, int64_t count, const PrefilterBlockLayout& layout,
+                  uint8_t* block) {
   const int64_t d = rows.dimension(), h = coder.components();
   PrefilterCoder::Scratch scratch(coder);
   std::vector<float> values(kProjectRows * d);
@@ -45,8 +45,8 @@ void encode_block(const PrefilterCoder& coder, const Rows& rows, int64_t first, 
       pointers[r] = values.data() + r * d;
       const int64_t column = first_not_finite(pointers[r], d);
       if (column < 0) continue;
-      throw Error(ErrorCode::kNotFinite,
-                  "row " + std::to_string(row) + " is NaN or infinite at column " + std::to_string(column), row, column);
+      throw Error(ErrorCode::kNotFinite, "row " + std::to_string(row) + " is NaN or infinite at column " + std::to_string(column), row,
+                  column);
     }
     PrefilterStats stats[kProjectRows];
     coder.encode(pointers, here, reinterpret_cast<int8_t*>(block + i * h), stats, scratch);
@@ -65,9 +65,8 @@ void encode_block(const PrefilterCoder& coder, const Rows& rows, int64_t first, 
   std::memcpy(block + layout.tail, &tail, sizeof tail);
 }
 
-void write_file(const std::string& path, const PrefilterHeader& header, const std::vector<float>& basis,
-                const CodesFile& codes, const Rows& rows, const Kernels& kernels, ThreadPool& pool,
-                const std::atomic<bool>* cancel) {
+void write_file(const std::string& path, const PrefilterHeader& header, const std::vector<float>& basis, const CodesFile& codes,
+                const Rows& rows, const Kernels& kernels, ThreadPool& pool, const std::atomic<bool>* cancel) {
   OutputFile file(path, OutputFile::Unfinished::kRemove);
   std::vector<uint8_t> head(header.header_bytes, 0);
   std::memcpy(head.data(), &header, sizeof header);
@@ -93,8 +92,8 @@ void write_file(const std::string& path, const PrefilterHeader& header, const st
 
 }  // namespace
 
-PrefilterResult make_prefilter(const std::string& path, const CodesFile& codes, const Rows& rows,
-                               const PrefilterOptions& options, ThreadPool& pool, const std::atomic<bool>* cancel) {
+PrefilterResult make_prefilter(const std::string& path, const CodesFile& codes, const Rows& rows, const PrefilterOptions& options,
+                               ThreadPool& pool, const std::atomic<bool>* cancel) {
   const FloatEnvironment environment;
   const int64_t d = codes.dimension(), n = codes.rows();
   if (n != rows.rows() || d != rows.dimension()) {

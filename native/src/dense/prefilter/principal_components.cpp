@@ -48,9 +48,7 @@ void fill_random(double* values, int64_t dimension, int64_t padded, uint64_t& st
 
 // Gram-Schmidt, twice per row. A row in the span of the rows before it is replaced by a random one.
 void orthonormalise(double* rows, int64_t count, int64_t dimension, int64_t padded, uint64_t& state) {
-  const auto dot = [&](const double* a, const double* b) {
-    return sum_in_eight_f64(padded, [&](size_t j) { return a[j] * b[j]; });
-  };
+  const auto dot = [&](const double* a, const double* b) { return sum_in_eight_f64(padded, [&](size_t j) { return a[j] * b[j]; }); };
   for (int64_t i = 0; i < count; ++i) {
     double* row = rows + i * padded;
     for (int attempt = 0;; ++attempt) {
@@ -97,11 +95,10 @@ void Panels::project(const Kernels& kernels, const double* rows, double* out) co
   }
 }
 
-std::vector<float> principal_components(const float* rows, int64_t count, int64_t dimension, int64_t components,
-                                        const Kernels& kernels, ThreadPool& pool) {
+std::vector<float> principal_components(const float* rows, int64_t count, int64_t dimension, int64_t components, const Kernels& kernels,
+                                        ThreadPool& pool) {
   const std::vector<float> columns = transposed(rows, count, dimension);
-  const std::vector<double> products =
-      multiply(columns.data(), dimension, Panels(columns.data(), dimension, count), kernels, pool);
+  const std::vector<double> products = multiply(columns.data(), dimension, Panels(columns.data(), dimension, count), kernels, pool);
   double largest = 0;
   for (int64_t j = 0; j < dimension; ++j) largest = std::fmax(largest, products[j * dimension + j]);
   if (!(largest > 0)) return {};
@@ -123,8 +120,7 @@ std::vector<float> principal_components(const float* rows, int64_t count, int64_
   constexpr int kIterations = 8;
   for (int iteration = 0; iteration < kIterations; ++iteration) {
     to_float32();
-    const std::vector<double> product =
-        multiply(covariance.data(), dimension, Panels(narrow.data(), components, dimension), kernels, pool);
+    const std::vector<double> product = multiply(covariance.data(), dimension, Panels(narrow.data(), components, dimension), kernels, pool);
     for (int64_t i = 0; i < components; ++i) {
       for (int64_t j = 0; j < dimension; ++j) basis[i * padded + j] = product[j * components + i];
     }
@@ -134,8 +130,7 @@ std::vector<float> principal_components(const float* rows, int64_t count, int64_
   return narrow;
 }
 
-double orthogonality_error_of(const float* basis, int64_t components, int64_t dimension, const Kernels& kernels,
-                              ThreadPool& pool) {
+double orthogonality_error_of(const float* basis, int64_t components, int64_t dimension, const Kernels& kernels, ThreadPool& pool) {
   const std::vector<double> gram = multiply(basis, components, Panels(basis, components, dimension), kernels, pool);
   // The Frobenius norm is at least the spectral one. Each entry of the product is off by less than kappa times two lengths
   // of about 1; 2^-28 covers all of them.

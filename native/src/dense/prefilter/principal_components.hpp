@@ -26,11 +26,10 @@ class Panels {
 
 // The leading principal components of rows_f32[count][dimension] (centred by the caller), by orthogonal iteration, in order of
 // falling variance. The bits depend only on the rows. Empty if all rows are zero.
-std::vector<float> principal_components(const float* rows_f32, int64_t count, int64_t dimension, int64_t components,
-                                        const Kernels& kernels, ThreadPool& pool);
+std::vector<float> principal_components(const float* rows_f32, int64_t count, int64_t dimension, int64_t components, const Kernels& kernels,
+                                        ThreadPool& pool);
 
 // The orthogonality error: an upper bound of the norm of P P^T - I.
-double orthogonality_error_of(const float* basis_f32, int64_t components, int64_t dimension, const Kernels& kernels,
-                              ThreadPool& pool);
+double orthogonality_error_of(const float* basis_f32, int64_t components, int64_t dimension, const Kernels& kernels, ThreadPool& pool);
 
 }  // namespace trawl

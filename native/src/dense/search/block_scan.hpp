@@ -17,13 +17,13 @@ namespace trawl {
 
 inline constexpr float kInfinityF32 = std::numeric_limits<float>::infinity();
 
-// If a larger share of a block's rows passes the filter, the scan takes the rows as they lie; else it gathers those that pass. Both
-// have the same answer. With few queries memory limits the speed, and scattered rows are read more slowly (bench/search.md).
+// If a larger share of a block's rows passes the filter, the scan takes the rows as they lie; else it gathers the rows that pass. The
+// answer is the same. With few queries memory limits the speed, and reading scattered rows is slower (bench/search.md).
 inline constexpr double kGatheredShare = 0.75, kGatheredShareOfFewQueries = 0.35;
 // Rows whose codes are prefetched before they are gathered: enough to hide the latency of memory.
 inline constexpr int64_t kGatherAhead = 6;
-// Thresholds are read again after this many scans of a few rows, because to read those of many queries takes as long as a part of
-// the scan; at once if a larger share of the pairs than kManyKept is kept. An old threshold keeps more pairs, never fewer.
+// A thread reads the thresholds again after this many scans of a few rows, or at once if a scan keeps a larger share of the pairs than
+// kManyKept. With many queries reading them takes a noticeable part of the time. An old threshold keeps more pairs, never fewer.
 inline constexpr int kRefreshEvery = 4;
 inline constexpr double kManyKept = 1.0 / 64;
 
@@ -32,19 +32,19 @@ struct GatheredRows {
   AlignedBuffer<int8_t> codes_i8;  // empty until rows are gathered
   float scale_f32[kMaxScanRows] = {};
   float residual_f32[kMaxScanRows] = {};
-  float norm_f32[kMaxScanRows] = {};
+  float norm_f32[kMaxScanRows] = {};  // or the sizes of a prefilter's rows
   float bias_f32[kMaxScanRows] = {};
   double bias_f64[kMaxScanRows] = {};
   int32_t code_sum_i32[kMaxScanRows] = {};
 };
 
-// Rows of a block by their numbers in it. `listed`: those that follow in memory, the chosen ones first.
+// Rows of a block by their numbers in it: the `count` chosen ones, and behind them in memory the next ones, `listed` in all.
 struct ChosenRows {
   const int32_t* rows;
   int64_t count, listed;
 };
 
-// A pair that a thread has found to be deferred, before its query's state has it.
+// A pair to defer, as long as it is in a thread's buffer and not in its query's state.
 struct DeferredPair {
   Deferred row;
   int64_t query;
@@ -54,23 +54,23 @@ struct DeferredPair {
 struct Workspace {
   explicit Workspace(const PackedQueries& packed)
       : tau_seen(packed.count, -kInfinity),
-        theta(packed.groups * kLanes),
-        coarse_theta(packed.coarse ? packed.groups * kLanes : 0),
+        theta(packed.groups * kGroupQueries),
+        lane_order_theta(packed.lane_order ? packed.groups * kGroupQueries : 0),
         likely(packed.count, -kInfinityF32),
         until_refresh(packed.groups, 0),
         hits(kMaxHits) {
     // theta starts at -inf, as tau does. In lanes past the last query it is +inf, which keeps no row.
-    for (AlignedBuffer<float>* const each : {&theta, &coarse_theta}) {
+    for (AlignedBuffer<float>* const each : {&theta, &lane_order_theta}) {
       for (size_t q = 0; q < each->size(); ++q) (*each)[q] = q < tau_seen.size() ? -kInfinityF32 : kInfinityF32;
     }
   }
   std::vector<double> tau_seen;
-  AlignedBuffer<float> theta;         // for natural digits, as `likely` is
-  AlignedBuffer<float> coarse_theta;  // for coarse packed digits
-  std::vector<float> likely;  // if the row test's first two terms reach this sum, the score probably reaches tau
-  std::vector<int> until_refresh;  // scans of these groups until their thresholds are read again
+  AlignedBuffer<float> theta;             // for digits in row order, as `likely` is
+  AlignedBuffer<float> lane_order_theta;  // for digits in lane order, if they are coarser
+  std::vector<float> likely;              // if the row test's first two terms reach this sum, the score probably reaches tau
+  std::vector<int> until_refresh;         // scans of these groups until their thresholds are read again
   alignas(64) float bias_f32[kMaxScanRows];
-  alignas(64) float norm_f32[kMaxScanRows];
+  alignas(64) float test_norm_f32[kMaxScanRows];
   std::vector<Hit> hits;
   std::vector<DeferredPair> deferred;
   std::vector<int32_t> passing;  // rows of the block that pass the filter
@@ -86,7 +86,7 @@ class BlockScan {
       : context_(context), packed_(packed), states_(states), kernels_(packed.kernels) {
     rows_at_once_ = rows_at_once(kernels_, packed.padded);
     by_groups_ = groups_to_scan(kernels_, packed.count);
-    gathered_share_ = packed.count < kLanes ? kGatheredShareOfFewQueries : kGatheredShare;
+    gathered_share_ = packed.count < kGroupQueries ? kGatheredShareOfFewQueries : kGatheredShare;
   }
 
  protected:
@@ -112,8 +112,8 @@ class BlockScan {
           const int64_t local = number_of(hits[h].row);
           if (local < 0) continue;
           Hit hit = hits[h];
-          if (is_scanned_coarsely(query)) {
-            hit.value = fine_value(rows, hit.row, packed_, query);
+          if (has_coarser_digits(query)) {
+            hit.value = row_order_value(rows, hit.row, packed_, query);
             if (hit.value < workspace->theta[query]) continue;
           }
           refine(rows, local, query, hit, *workspace);
@@ -132,11 +132,7 @@ class BlockScan {
       filter.list(first_row, block_rows, rows);
       for (int64_t at = 0; at < passing; at += rows_at_once_) {
         const ChosenRows chosen = {rows + at, std::min(rows_at_once_, passing - at), passing - at};
-#ifdef TRAWL_MUTATE_GATHERED_ROWS  // a deliberate bug: `make test-mutations` fails if no test finds it
-        test(gather(chosen, *workspace), [&](int64_t i) { return at + i; });
-#else
         test(gather(chosen, *workspace), [&](int64_t i) -> int64_t { return chosen.rows[i]; });
-#endif
       }
     }
     give_back(std::move(workspace));
@@ -175,8 +171,8 @@ class BlockScan {
   const Kernels& kernels_;
 
  private:
-  // Whether the scan compares rows with coarse digits of the query. The pairs that it keeps are tested again with the natural ones.
-  bool is_scanned_coarsely(int64_t query) const { return packed_.coarse && query < by_groups_ * kLanes; }
+  // Whether the scan compares rows with coarser digits of the query. The pairs that it keeps are tested again by those in row order.
+  bool has_coarser_digits(int64_t query) const { return packed_.lane_order && query < by_groups_ * kGroupQueries; }
 
   template <typename Refine>
   void scan(CodeRows view, Workspace& workspace, Refine refine) {
@@ -185,27 +181,27 @@ class BlockScan {
     const int64_t next_bytes = view.first_pass ? rows_at_once_ * packed_.padded : 0;
     for (int64_t group = 0; group < by_groups_; group += kernels_.groups_at_once) {
       const auto groups = static_cast<int>(std::min<int64_t>(kernels_.groups_at_once, by_groups_ - group));
-      const int64_t query = group * kLanes;
+      const int64_t query = group * kGroupQueries;
       int& wait = workspace.until_refresh[group];
       const bool is_due = wait <= 0;
       wait = is_due ? kRefreshEvery - 1 : wait - 1;
-      if (is_due) refresh(workspace, query, groups * kLanes);
-      const AlignedBuffer<float>& theta = packed_.coarse ? workspace.coarse_theta : workspace.theta;
-      const QueryTest test = packed_.of_groups().from(query, theta.data() + query);
+      if (is_due) refresh(workspace, query, groups * kGroupQueries);
+      const AlignedBuffer<float>& theta = packed_.lane_order ? workspace.lane_order_theta : workspace.theta;
+      const QueryTest test = packed_.group_factors().from(query, theta.data() + query);
       view.ahead = next + next_bytes * group / by_groups_ / 64 * 64;
       view.ahead_bytes = next + next_bytes * (group + groups) / by_groups_ / 64 * 64 - view.ahead;
-      const size_t count = kernels_.scan_groups(view, packed_.grouped_i8.data() + query * packed_.padded, groups, test,
-                                                workspace.hits.data());
+      const size_t count =
+          kernels_.scan_groups(view, packed_.lane_order_i8.data() + query * packed_.padded, groups, test, workspace.hits.data());
       view.first_pass = false;
-      if (static_cast<double>(count) > kManyKept * static_cast<double>(view.rows * groups * kLanes)) wait = 0;
+      if (static_cast<double>(count) > kManyKept * static_cast<double>(view.rows * groups * kGroupQueries)) wait = 0;
       refine(query, workspace.hits.data(), count);
     }
-    for (int64_t query = by_groups_ * kLanes; query < packed_.count; query += kMaxRowsQueries) {
+    for (int64_t query = by_groups_ * kGroupQueries; query < packed_.count; query += kMaxRowsQueries) {
       const auto queries = static_cast<int>(std::min<int64_t>(kMaxRowsQueries, packed_.count - query));
       refresh(workspace, query, queries);
-      const QueryTest test = packed_.fine.from(query, workspace.theta.data() + query);
-      const size_t count = kernels_.scan_rows(view, packed_.natural_i8.data() + query * packed_.padded, queries, test,
-                                              workspace.hits.data());
+      const QueryTest test = packed_.row_order.from(query, workspace.theta.data() + query);
+      const size_t count =
+          kernels_.scan_rows(view, packed_.row_order_i8.data() + query * packed_.padded, queries, test, workspace.hits.data());
       view.first_pass = false;
       refine(query, workspace.hits.data(), count);
     }
@@ -215,10 +211,10 @@ class BlockScan {
     for (int64_t q = first; q < std::min(first + lanes, packed_.count); ++q) {
       const double tau = states_[q]->tau();
       if (tau == workspace.tau_seen[q]) continue;
-      const QueryBound& bound = packed_.fine.bounds[q];
+      const QueryBound& bound = packed_.row_order.bounds[q];
       workspace.tau_seen[q] = tau;
       workspace.theta[q] = bound.theta(tau);
-      if (packed_.coarse) workspace.coarse_theta[q] = packed_.coarse->bounds[q].theta(tau);
+      if (packed_.lane_order) workspace.lane_order_theta[q] = packed_.lane_order->bounds[q].theta(tau);
       workspace.likely[q] = static_cast<float>((tau - bound.offset_f64) / bound.step_f64);
     }
   }
@@ -243,22 +239,19 @@ class BlockScan {
 
 // Bounds the score of one pair from the float64 sum of the rotated query times the row's codes, and offers the row to the query's
 // state.
-inline void offer_pair(const Shard& shard, const CodesBlock& block, int64_t local, const QueryBound& bound, double dot, QueryState& state) {
+inline void add_pair(const Shard& shard, const CodesBlock& block, int64_t local, const QueryBound& bound, double dot, QueryState& state) {
   const QueryBound::Interval interval =
       bound.interval(dot, block.scale_f32[local], block.residual_f32[local], block.norm_f32[local], block.bias_f64[local]);
   if (interval.upper < state.tau()) return;
-  state.offer(shard.first_row + block.first_row + local, interval.lower, interval.upper);
+  state.add_hit(shard.first_row + block.first_row + local, interval.lower, interval.upper);
 }
 
 // The same for a pair whose sum is not known yet.
 inline void refine_pair(const Shard& shard, const CodesBlock& block, int64_t local, const PackedQueries& packed, int64_t query,
-                 QueryState& state, const Kernels& kernels) {
-#ifdef TRAWL_MUTATE_LOSE_CANDIDATE
-  if ((shard.first_row + block.first_row + local) % 97 == 96) return;
-#endif
-  const double dot = kernels.dot_codes(packed.rotated_f64.data() + query * packed.padded,
-                                       block.codes_i8 + local * packed.padded, packed.padded);
-  offer_pair(shard, block, local, packed.fine.bounds[query], dot, state);
+                        QueryState& state, const Kernels& kernels) {
+  const double dot =
+      kernels.dot_codes(packed.rotated_f64.data() + query * packed.padded, block.codes_i8 + local * packed.padded, packed.padded);
+  add_pair(shard, block, local, packed.row_order.bounds[query], dot, state);
 }
 
 }  // namespace trawl

@@ -7,8 +7,7 @@ namespace trawl {
 
 class CodesScan : public BlockScan {
  public:
-  CodesScan(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& packed,
-            const States& states)
+  CodesScan(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& packed, const States& states)
       : BlockScan(context, packed, states), shard_(shard), codes_(*shard.codes), mean_(mean) {}
 
   void block(int64_t index) {
@@ -17,11 +16,19 @@ class CodesScan : public BlockScan {
         shard_.first_row + block.first_row, block.rows,
         [&](int64_t at, int64_t rows, Workspace& workspace) {
           for (int64_t i = 0; i < rows; i += 8) __builtin_prefetch(block.bias_f64 + at + i + 96);
-          const float* norm_f32 = prepare_rows(block.bias_f64 + at, block.norm_f32 + at, block.residual_f32 + at, rows, mean_,
-                                               workspace.bias_f32, workspace.norm_f32);
-          return CodeRows{block.codes_i8 + at * packed_.padded, packed_.padded, static_cast<int>(rows),
-                          block.scale_f32 + at, block.residual_f32 + at, norm_f32,
-                          workspace.bias_f32, block.code_sum_i32 + at, true};
+          const float* test_norm_f32 = prepare_rows(block.bias_f64 + at, block.norm_f32 + at, block.residual_f32 + at, rows, mean_,
+                                                    workspace.bias_f32, workspace.test_norm_f32);
+          return CodeRows{
+              .codes_i8 = block.codes_i8 + at * packed_.padded,
+              .padded = packed_.padded,
+              .rows = static_cast<int>(rows),
+              .scale_f32 = block.scale_f32 + at,
+              .residual_f32 = block.residual_f32 + at,
+              .test_norm_f32 = test_norm_f32,
+              .bias_f32 = workspace.bias_f32,
+              .code_sum_i32 = block.code_sum_i32 + at,
+              .first_pass = true,
+          };
         },
         [&](const ChosenRows& chosen, Workspace& workspace) {
           GatheredRows& to = workspace.gathered;
@@ -29,10 +36,19 @@ class CodesScan : public BlockScan {
           const double* bias_f64 = gather_numbers(block.bias_f64, chosen, to.bias_f64);
           const float* residual_f32 = gather_numbers(block.residual_f32, chosen, to.residual_f32);
           const float* norm_f32 = gather_numbers(block.norm_f32, chosen, to.norm_f32);
-          norm_f32 = prepare_rows(bias_f64, norm_f32, residual_f32, chosen.count, mean_, workspace.bias_f32, workspace.norm_f32);
-          return CodeRows{codes_i8, packed_.padded, static_cast<int>(chosen.count),
-                          gather_numbers(block.scale_f32, chosen, to.scale_f32), residual_f32, norm_f32,
-                          workspace.bias_f32, gather_numbers(block.code_sum_i32, chosen, to.code_sum_i32), false};
+          const float* test_norm_f32 =
+              prepare_rows(bias_f64, norm_f32, residual_f32, chosen.count, mean_, workspace.bias_f32, workspace.test_norm_f32);
+          return CodeRows{
+              .codes_i8 = codes_i8,
+              .padded = packed_.padded,
+              .rows = static_cast<int>(chosen.count),
+              .scale_f32 = gather_numbers(block.scale_f32, chosen, to.scale_f32),
+              .residual_f32 = residual_f32,
+              .test_norm_f32 = test_norm_f32,
+              .bias_f32 = workspace.bias_f32,
+              .code_sum_i32 = gather_numbers(block.code_sum_i32, chosen, to.code_sum_i32),
+              .first_pass = false,
+          };
         },
         // Bound the few kept pairs in float64 at once, while their codes are in the cache.
         [&](const CodeRows&, int64_t local, int64_t query, const Hit&, const Workspace&) {

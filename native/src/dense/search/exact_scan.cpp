@@ -31,13 +31,12 @@ void throw_row_not_finite(const Rows& rows, int64_t local, int64_t global) {
   std::vector<float> row(rows.dimension());
   rows.copy_row(local, row.data());
   const int64_t column = first_not_finite(row.data(), rows.dimension());
-  throw Error(ErrorCode::kNotFinite,
-              "row " + std::to_string(global) + " is NaN or infinite at column " + std::to_string(column), global,
+  throw Error(ErrorCode::kNotFinite, "row " + std::to_string(global) + " is NaN or infinite at column " + std::to_string(column), global,
               column);
 }
 
-void exact_scan(const SearchContext& context, const std::vector<const Shard*>& shards,
-                const std::vector<ScoreQuery>& queries, const std::vector<TopK*>& top) {
+void exact_scan(const SearchContext& context, const std::vector<const Shard*>& shards, const std::vector<ScoreQuery>& queries,
+                const std::vector<TopK*>& top) {
   if (queries.empty()) return;
   const Index& index = context.index;
   std::unique_ptr<std::mutex[]> mutexes(new std::mutex[queries.size()]);
@@ -60,8 +59,7 @@ void exact_scan(const SearchContext& context, const std::vector<const Shard*>& s
         for (size_t first = 0; first < queries.size(); first += kMaxSumQueries) {
           const auto together = static_cast<int>(std::min<size_t>(kMaxSumQueries, queries.size() - first));
           double scores[kMaxSumQueries][kScoreLanes];
-          score_rows(index.metric(), context.kernels, &queries[first], together, lanes.pointers(), index.dimension(),
-                     scores[0]);
+          score_rows(index.metric(), context.kernels, &queries[first], together, lanes.pointers(), index.dimension(), scores[0]);
           for (int q = 0; q < together; ++q) {
             for (int lane = 0; lane < count; ++lane) {
               // Finite rows have finite scores, so this row contains NaN or infinity.

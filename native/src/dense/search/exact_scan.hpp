@@ -10,8 +10,8 @@ namespace trawl {
 
 // Pushes every row of `shards` that passes the filter to top[i], with its score for queries[i].
 // Throws kNotFinite if a row contains NaN or infinity (rows without codes were not checked before).
-void exact_scan(const SearchContext& context, const std::vector<const Shard*>& shards,
-                const std::vector<ScoreQuery>& queries, const std::vector<TopK*>& top);
+void exact_scan(const SearchContext& context, const std::vector<const Shard*>& shards, const std::vector<ScoreQuery>& queries,
+                const std::vector<TopK*>& top);
 
 // 1 to kScoreLanes rows of a shard as float32 bytes, in the mapping or copied to scratch memory. Unused lanes repeat the first
 // row.

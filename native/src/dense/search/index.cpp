@@ -24,8 +24,7 @@ void check_sample(const std::string& name, const CodesFile& codes, const Rows& r
     const int64_t row = sampled == 1 ? 0 : i * (codes.rows() - 1) / (sampled - 1);
     const CodesBlock block = codes.block(row / codes.rows_per_block());
     const int64_t at = row - block.first_row;
-    const RowStats stored = {block.scale_f32[at], block.residual_f32[at], block.norm_f32[at], block.code_sum_i32[at],
-                             block.bias_f64[at]};
+    const RowStats stored = {block.scale_f32[at], block.residual_f32[at], block.norm_f32[at], block.code_sum_i32[at], block.bias_f64[at]};
     rows.copy_row(row, values.data());
     const std::string reason = coder.check(values.data(), block.codes_i8 + at * codes.padded(), stored, scratch);
     if (reason.empty()) continue;
@@ -36,31 +35,25 @@ void check_sample(const std::string& name, const CodesFile& codes, const Rows& r
 
 }  // namespace
 
-Index::Index(Metric metric, int64_t dimension) : metric_(metric), dimension_(dimension) {
-  if (dimension < 1 || dimension > kMaxDimension) {
-    throw Error(ErrorCode::kBadArgument,
-                "dimension " + std::to_string(dimension) + " is not in [1, " + std::to_string(kMaxDimension) + "]");
-  }
-}
+Index::Index(Metric metric, int64_t dimension) : metric_(metric), dimension_(dimension) { check_dimension(dimension); }
 
 void Index::add_shard(std::shared_ptr<const Rows> rows, std::shared_ptr<const CodesFile> codes,
                       std::shared_ptr<const PrefilterFile> prefilter) {
   const std::string name = "shard " + std::to_string(shards_.size()) + ": ";
   if (!rows) throw Error(ErrorCode::kBadArgument, name + "has no rows");
   if (rows->dimension() != dimension_) {
-    throw Error(ErrorCode::kBadFile, name + "rows have dimension " + std::to_string(rows->dimension()) +
-                                         ", but the index has " + std::to_string(dimension_));
+    throw Error(ErrorCode::kBadFile,
+                name + "rows have dimension " + std::to_string(rows->dimension()) + ", but the index has " + std::to_string(dimension_));
   }
   if (codes) {
     if (codes->rows() != rows->rows() || codes->dimension() != dimension_) {
-      throw Error(ErrorCode::kBadFile, name + "codes are " + std::to_string(codes->rows()) + " x " +
-                                           std::to_string(codes->dimension()) + ", but rows are " +
-                                           std::to_string(rows->rows()) + " x " + std::to_string(dimension_) +
+      throw Error(ErrorCode::kBadFile, name + "codes are " + std::to_string(codes->rows()) + " x " + std::to_string(codes->dimension()) +
+                                           ", but rows are " + std::to_string(rows->rows()) + " x " + std::to_string(dimension_) +
                                            "; build the codes again from these vectors");
     }
     if (codes->metric() != metric_) {
-      throw Error(ErrorCode::kBadFile, name + "codes were made for " + metric_name(codes->metric()) +
-                                           ", but the index ranks by " + metric_name(metric_));
+      throw Error(ErrorCode::kBadFile,
+                  name + "codes were made for " + metric_name(codes->metric()) + ", but the index ranks by " + metric_name(metric_));
     }
   }
   if (codes) check_sample(name, *codes, *rows);

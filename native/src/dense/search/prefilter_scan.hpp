@@ -9,9 +9,8 @@ namespace trawl {
 class PrefilterScan : public BlockScan {
  public:
   // packed: the queries, packed for the prefilter. Query q of `packed` is query numbers[q] of `in_codes`, packed for the codes.
-  PrefilterScan(const SearchContext& context, const Shard& shard, const PackedQueries& packed,
-                const PackedQueries& in_codes, const std::vector<int64_t>& numbers, int64_t max_deferred,
-                const States& states)
+  PrefilterScan(const SearchContext& context, const Shard& shard, const PackedQueries& packed, const PackedQueries& in_codes,
+                const std::vector<int64_t>& numbers, int64_t max_deferred, const States& states)
       : BlockScan(context, packed, states),
         shard_(shard),
         prefilter_(*shard.prefilter),
@@ -23,35 +22,35 @@ class PrefilterScan : public BlockScan {
   void block(int64_t index) {
     const CodesBlock codes = codes_.block(index);
     pass(index, [&](const CodeRows& rows, int64_t local, int64_t query, const Hit& hit, Workspace& workspace) {
-      const float margin = packed_.fine.a[query] * rows.residual_f32[hit.row] + packed_.fine.c[query] * rows.norm_f32[hit.row];
+      const float margin =
+          packed_.row_order.a[query] * rows.residual_f32[hit.row] + packed_.row_order.c[query] * rows.test_norm_f32[hit.row];
       if (hit.value - margin < workspace.likely[query]) {
         workspace.deferred.push_back({{hit.value, codes.first_row + local}, query});
-        if (workspace.deferred.size() >= kMaxBuffered) hand_over(workspace);
+        if (workspace.deferred.size() >= kMaxBuffered) flush_deferred(workspace);
       } else {
         refine_pair(shard_, codes, local, in_codes_, numbers_[query], *states_[query], kernels_);
       }
     });
   }
 
-  // After the last block: the threads hand over what they have buffered.
+  // After the last block: flushes the buffers of all threads.
   void finish() {
-    finish_workspaces([&](Workspace& workspace) { hand_over(workspace); });
+    finish_workspaces([&](Workspace& workspace) { flush_deferred(workspace); });
   }
 
   // Counts the rows that the prefilter keeps.
   void trial(int64_t index, std::vector<std::atomic<int64_t>>& kept) {
-    pass(index, [&](const CodeRows&, int64_t, int64_t query, const Hit&, Workspace&) {
-      kept[query].fetch_add(1, std::memory_order_relaxed);
-    });
+    pass(index,
+         [&](const CodeRows&, int64_t, int64_t query, const Hit&, Workspace&) { kept[query].fetch_add(1, std::memory_order_relaxed); });
   }
 
  private:
-  // A thread buffers this many pairs. To lock the state of a query for each of them would take longer than the pass of some kernels.
+  // Pairs in a thread's buffer. Locking a query's state for each pair would take longer than the pass of some kernels.
   static constexpr size_t kMaxBuffered = 4096;
 
-  void hand_over(Workspace& workspace) {
+  void flush_deferred(Workspace& workspace) {
     std::vector<DeferredPair>& pairs = workspace.deferred;
-    // Those that tau has not overtaken since, side by side by query.
+    // Keeps the pairs that tau has not overtaken since, and sorts them by query.
     std::vector<uint32_t> ends(packed_.count + 1, 0);
     const auto is_left = [&](const DeferredPair& pair) { return !(pair.row.value < workspace.theta[pair.query]); };
     for (const DeferredPair& pair : pairs) ends[pair.query + 1] += is_left(pair);
@@ -80,18 +79,32 @@ class PrefilterScan : public BlockScan {
     scan_block(
         shard_.first_row + block.first_row, block.rows,
         [&](int64_t at, int64_t rows, Workspace&) {
-          return CodeRows{block.codes_i8 + at * packed_.padded, packed_.padded, static_cast<int>(rows),
-                          block.scale_f32 + at, block.residual_f32 + at, block.size_f32 + at,
-                          block.bias_f32 + at, block.code_sum_i32 + at, true};
+          return CodeRows{
+              .codes_i8 = block.codes_i8 + at * packed_.padded,
+              .padded = packed_.padded,
+              .rows = static_cast<int>(rows),
+              .scale_f32 = block.scale_f32 + at,
+              .residual_f32 = block.residual_f32 + at,
+              .test_norm_f32 = block.size_f32 + at,
+              .bias_f32 = block.bias_f32 + at,
+              .code_sum_i32 = block.code_sum_i32 + at,
+              .first_pass = true,
+          };
         },
         [&](const ChosenRows& chosen, Workspace& workspace) {
           GatheredRows& to = workspace.gathered;
           const int8_t* codes_i8 = gather_codes(block.codes_i8, chosen, to);
-          return CodeRows{codes_i8, packed_.padded, static_cast<int>(chosen.count),
-                          gather_numbers(block.scale_f32, chosen, to.scale_f32),
-                          gather_numbers(block.residual_f32, chosen, to.residual_f32),
-                          gather_numbers(block.size_f32, chosen, to.norm_f32), gather_numbers(block.bias_f32, chosen, to.bias_f32),
-                          gather_numbers(block.code_sum_i32, chosen, to.code_sum_i32), false};
+          return CodeRows{
+              .codes_i8 = codes_i8,
+              .padded = packed_.padded,
+              .rows = static_cast<int>(chosen.count),
+              .scale_f32 = gather_numbers(block.scale_f32, chosen, to.scale_f32),
+              .residual_f32 = gather_numbers(block.residual_f32, chosen, to.residual_f32),
+              .test_norm_f32 = gather_numbers(block.size_f32, chosen, to.norm_f32),
+              .bias_f32 = gather_numbers(block.bias_f32, chosen, to.bias_f32),
+              .code_sum_i32 = gather_numbers(block.code_sum_i32, chosen, to.code_sum_i32),
+              .first_pass = false,
+          };
         },
         refine);
   }

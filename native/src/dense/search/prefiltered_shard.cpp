@@ -18,11 +18,10 @@ constexpr int64_t kSampleDivisor = 128;  // the sample is 1/128 of the blocks, o
 void drop_overtaken(const QueryBound& bound, QueryState& state) {
   const float theta = bound.theta(state.tau());
   std::vector<Deferred>& deferred = state.deferred();
-  deferred.erase(std::remove_if(deferred.begin(), deferred.end(), [&](const Deferred& d) { return d.value < theta; }),
-                 deferred.end());
+  deferred.erase(std::remove_if(deferred.begin(), deferred.end(), [&](const Deferred& d) { return d.value < theta; }), deferred.end());
 }
 
-// Deferred rows that are refined before the others, to raise tau: all sorted by value, hardly fewer rows were refined.
+// So many deferred rows are refined before the others, to raise tau. Sorting all of them by value hardly saved more.
 constexpr int64_t kLargestFirst = 64;
 
 // Moves the rows with the largest values of the row test to the front, NaN first.
@@ -50,48 +49,59 @@ class PrefilteredShard {
         states_(states) {}
 
   void run() {
-    // The sample and the allowance count only rows that pass the filter, as the passes scan no others.
-    const auto passing = static_cast<double>(context_.filter.count(shard_.first_row, shard_.codes->rows()));
-    std::vector<int64_t> blocks;  // those with rows that pass
+    std::vector<int64_t> sample, others;
+    divide_blocks(sample, others);
+    scan_codes_of(sample, codes_queries_, states_);
+    if (others.empty()) return;
+    use_prefilter();
+    run_trial({sample.begin(), sample.begin() + static_cast<int64_t>((sample.size() + 3) / 4)});
+    scan_in_rounds(others, sample.size());
+    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) { refine_deferred(i); });
+  }
+
+ private:
+  // Divides the blocks that have rows that pass the filter. Evenly spread blocks are the sample, or all of them if the sample would be more
+  // than a quarter. The sample and the allowance count only rows that pass, as the passes scan no others.
+  void divide_blocks(std::vector<int64_t>& sample, std::vector<int64_t>& others) {
+    std::vector<int64_t> blocks;
     for (int64_t b = 0; b < shard_.codes->blocks(); ++b) {
       const CodesBlock rows = shard_.codes->block(b);
       if (context_.filter.has_any(shard_.first_row + rows.first_row, rows.rows)) blocks.push_back(b);
     }
     if (blocks.empty()) return;
+    passing_rows_ = static_cast<double>(context_.filter.count(shard_.first_row, shard_.codes->rows()));
     const auto all = static_cast<int64_t>(blocks.size());
-    const double needed = std::ceil(static_cast<double>(policy_.sample_rows) * static_cast<double>(all) / passing);
+    const double needed = std::ceil(static_cast<double>(policy_.sample_rows) * static_cast<double>(all) / passing_rows_);
     const int64_t sampled = std::max({static_cast<int64_t>(std::min(needed, static_cast<double>(all))), all / kSampleDivisor, int64_t{1}});
-    const bool too_small = sampled * 4 > all;
-    const int64_t stride = too_small ? 1 : all / sampled;
-    std::vector<int64_t> sample, others;
+    const int64_t stride = sampled * 4 > all ? 1 : all / sampled;
     for (int64_t i = 0; i < all; ++i) (i % stride == 0 ? sample : others).push_back(blocks[i]);
-    scan_codes_of(sample, codes_queries_, states_);
-    if (too_small) return;
+  }
 
+  // Lets all queries use the prefilter.
+  void use_prefilter() {
     const PrefilterFile& prefilter = *shard_.prefilter;
-    packer_ = std::make_unique<PrefilterPacker>(mean_, prefilter.basis().data(), prefilter.components(),
-                                                prefilter.orthogonality_error(), prefilter.sign_seed(), context_.kernels);
+    packer_ = std::make_unique<PrefilterPacker>(mean_, prefilter.basis().data(), prefilter.components(), prefilter.orthogonality_error(),
+                                                prefilter.sign_seed(), context_.kernels);
     prefiltered_.resize(states_.size());
     for (size_t q = 0; q < states_.size(); ++q) prefiltered_[q] = static_cast<int64_t>(q);
     pack();
-    run_trial({sample.begin(), sample.begin() + static_cast<int64_t>((sample.size() + 3) / 4)});
-
-    allowance_ = policy_.refined_share * passing;
-    // The allowance is compared only between rounds. Within a round a query may defer twice as many rows, and 1024 in a small
-    // shard; further kept rows are refined at once, so that the memory for deferred rows is bounded.
-    const int64_t max_deferred = 1024 + static_cast<int64_t>(2 * allowance_of(static_cast<int64_t>(states_.size())));
-    size_t next = 0, round = sample.size();  // each round has twice the blocks of the round before
-    while (next < others.size()) {
-      const size_t end = others.size() - next < 2 * round ? others.size() : next + round;
-      scan_round({others.begin() + static_cast<int64_t>(next), others.begin() + static_cast<int64_t>(end)}, max_deferred);
-      next = end;
-      round *= 2;
-      if (next < others.size() && !prefiltered_.empty()) switch_to_codes(over());
-    }
-    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) { refine_deferred(i); });
+    deferrable_rows_ = policy_.refined_share * passing_rows_;
   }
 
- private:
+  // Each round has twice the blocks of the round before. Between two rounds, queries that have deferred too many rows switch to the codes.
+  void scan_in_rounds(const std::vector<int64_t>& blocks, size_t first_round) {
+    // Within a round a query may defer twice as many rows, and 1024 in a small shard; further kept rows are refined at once, so that the
+    // memory for deferred rows is bounded.
+    const int64_t max_deferred = 1024 + static_cast<int64_t>(2 * deferrable_rows(static_cast<int64_t>(states_.size())));
+    size_t next = 0;
+    for (size_t round = first_round; next < blocks.size(); round *= 2) {
+      const size_t end = blocks.size() - next < 2 * round ? blocks.size() : next + round;
+      scan_round({blocks.begin() + static_cast<int64_t>(next), blocks.begin() + static_cast<int64_t>(end)}, max_deferred);
+      next = end;
+      if (next < blocks.size() && !prefiltered_.empty()) switch_to_codes(over_allowance());
+    }
+  }
+
   void scan_codes_of(const std::vector<int64_t>& blocks, const PackedQueries& packed, const States& states) {
     CodesScan scan(context_, shard_, mean_, packed, states);
     pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.block(blocks[i]); });
@@ -106,23 +116,14 @@ class PrefilteredShard {
     if (switched_queries_) scan_codes_of(blocks, *switched_queries_, switched_states_);
   }
 
-  std::vector<double> gathered(const std::vector<int64_t>& numbers) const {
-    std::vector<double> queries(numbers.size() * mean_.dimension);
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      std::copy(queries_ + numbers[i] * mean_.dimension, queries_ + (numbers[i] + 1) * mean_.dimension,
-                queries.data() + i * mean_.dimension);
-    }
-    return queries;
-  }
-
   // Packs the queries in prefiltered_.
   void pack() {
     prefiltered_states_.clear();
     for (const int64_t q : prefiltered_) prefiltered_states_.push_back(states_[q]);
     const bool all = prefiltered_.size() == states_.size();
-    const std::vector<double> some = all ? std::vector<double>() : gathered(prefiltered_);
-    prefilter_queries_ = std::make_unique<PackedQueries>(*packer_, all ? queries_ : some.data(),
-                                                         static_cast<int64_t>(prefiltered_.size()), context_.choice, pool_);
+    const std::vector<double> some = all ? std::vector<double>() : gather_queries(queries_, mean_.dimension, prefiltered_);
+    prefilter_queries_ = std::make_unique<PackedQueries>(*packer_, all ? queries_ : some.data(), static_cast<int64_t>(prefiltered_.size()),
+                                                         context_.choice, pool_);
   }
 
   // Counts how many rows of some sampled blocks the prefilter keeps. The scores of the sample have raised tau before.
@@ -142,28 +143,28 @@ class PrefilteredShard {
     switch_to_codes(switches);
   }
 
-  // The rows that a query may defer if `switching` queries would use the codes. With fewer than 16 queries, memory limits the speed
-  // of a pass over the codes, so each of them has a larger part of its time.
-  double allowance_of(int64_t switching) const {
-    return allowance_ * std::max(1.0, 16.0 / static_cast<double>(std::max<int64_t>(switching, 1)));
+  // How many rows a query may defer if `switching` queries use the codes. With fewer than 16 queries, memory limits the speed of a pass
+  // over the codes, so each query bears a larger part of its time.
+  double deferrable_rows(int64_t switching) const {
+    return deferrable_rows_ * std::max(1.0, 16.0 / static_cast<double>(std::max<int64_t>(switching, 1)));
   }
 
-  // Marks the queries that have deferred more rows than their allowance, without the rows that tau has overtaken since, but with those
-  // that were refined at once because no more could be deferred.
-  std::vector<char> over() {
+  // Marks the queries that have deferred more rows than their allowance. Rows that tau has overtaken since do not count; rows that were
+  // refined at once, because no more could be deferred, do.
+  std::vector<char> over_allowance() {
     std::vector<char> switches(prefiltered_.size(), 0);
     std::vector<int64_t> deferred(prefiltered_.size(), 0);
     pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
       QueryState& state = *prefiltered_states_[i];
       const auto all = [&] { return static_cast<int64_t>(state.deferred().size()) + state.beyond_limit(); };
-      if (state.gave_up() || static_cast<double>(all()) <= allowance_) return;
-      drop_overtaken(prefilter_queries_->fine.bounds[i], state);
+      if (state.needs_full_scan() || static_cast<double>(all()) <= deferrable_rows_) return;
+      drop_overtaken(prefilter_queries_->row_order.bounds[i], state);
       deferred[i] = all();
-      switches[i] = static_cast<double>(deferred[i]) > allowance_;
+      switches[i] = static_cast<double>(deferred[i]) > deferrable_rows_;
     });
-    // With fewer that switch, the allowance is larger, so fewer switch.
-    for (int64_t before = 0, count = std::count(switches.begin(), switches.end(), 1); count != before; ) {
-      const double allowance = allowance_of(count + static_cast<int64_t>(switched_.size()));
+    // If fewer queries switch, the allowance is larger, so even fewer do.
+    for (int64_t before = 0, count = std::count(switches.begin(), switches.end(), 1); count != before;) {
+      const double allowance = deferrable_rows(count + static_cast<int64_t>(switched_.size()));
       for (size_t i = 0; i < switches.size(); ++i) switches[i] &= static_cast<double>(deferred[i]) > allowance;
       before = count;
       count = std::count(switches.begin(), switches.end(), 1);
@@ -188,17 +189,17 @@ class PrefilteredShard {
     }
     prefiltered_ = std::move(staying);
     if (!prefiltered_.empty()) pack();
-    const std::vector<double> some = gathered(switched_);
-    switched_queries_ = std::make_unique<PackedQueries>(CodesPacker(mean_), some.data(),
-                                                        static_cast<int64_t>(switched_.size()), context_.choice, pool_);
+    const std::vector<double> some = gather_queries(queries_, mean_.dimension, switched_);
+    switched_queries_ =
+        std::make_unique<PackedQueries>(CodesPacker(mean_), some.data(), static_cast<int64_t>(switched_.size()), context_.choice, pool_);
   }
 
   // The rows with the largest values first, because they raise tau most; then the others, nearly as they lie in memory.
   void refine_deferred(int64_t i) {
     context_.check_cancelled();
     QueryState& state = *prefiltered_states_[i];
-    if (state.gave_up()) return;
-    const QueryBound& bound = prefilter_queries_->fine.bounds[i];
+    if (state.needs_full_scan()) return;
+    const QueryBound& bound = prefilter_queries_->row_order.bounds[i];
     drop_overtaken(bound, state);
     std::vector<Deferred> deferred = state.take_deferred();
     const auto largest = std::min<int64_t>(kLargestFirst, static_cast<int64_t>(deferred.size()));
@@ -228,7 +229,8 @@ class PrefilteredShard {
   const PackedQueries& codes_queries_;  // all queries, packed for the codes
   const double* queries_;
   const States& states_;
-  double allowance_ = 0;                              // rows that a query may defer if 16 or more switch to the codes
+  double passing_rows_ = 0;                           // rows of the shard that pass the filter
+  double deferrable_rows_ = 0;                        // rows that a query may defer if 16 or more switch to the codes
   std::unique_ptr<PrefilterPacker> packer_;           // null if the shard is too small for its prefilter
   std::vector<int64_t> prefiltered_, switched_;       // numbers of the queries that use the prefilter, or switched to the codes
   States prefiltered_states_, switched_states_;       // states of prefiltered_ and of switched_
@@ -238,8 +240,8 @@ class PrefilteredShard {
 
 }  // namespace
 
-void scan_prefiltered(const SearchContext& context, const Shard& shard, const PackMean& mean,
-                      const PackedQueries& codes_queries, const double* queries, const States& states) {
+void scan_prefiltered(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& codes_queries,
+                      const double* queries, const States& states) {
   PrefilteredShard(context, shard, mean, codes_queries, queries, states).run();
 }
 

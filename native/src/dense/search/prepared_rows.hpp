@@ -7,27 +7,27 @@
 
 namespace trawl {
 
-// Writes the biases of `count` rows as float32 to bias_f32 and returns the rows' norms. It returns the given norms unless a row is
-// untestable, and then norm_f32. The arrays have room for `count` rounded up to a multiple of 16.
-inline const float* prepare_rows(const double* bias, const float* norm, const float* residual, int64_t count, const PackMean& mean,
-                                 float* bias_f32, float* norm_f32) {
+// Writes the biases of `count` rows for the row test to test_bias_f32, and returns their norms for it: norm_f32 itself, or test_norm_f32 if
+// a row is untestable. The arrays have room for `count` rounded up to a multiple of 16.
+inline const float* prepare_rows(const double* bias_f64, const float* norm_f32, const float* residual_f32, int64_t count,
+                                 const PackMean& mean, float* test_bias_f32, float* test_norm_f32) {
   const int64_t rows = (count + 15) / 16 * 16;
-  row_test_biases(mean.metric, bias, norm, rows, mean.kappa, bias_f32);
+  row_test_biases(mean.metric, bias_f64, norm_f32, rows, mean.kappa, test_bias_f32);
   // One loop for each type, so that compilers vectorise them.
   int32_t untestable = 0;
-  for (int64_t i = 0; i < rows; ++i) untestable |= !(norm[i] <= kMaxTestableNorm) | !(residual[i] <= kMaxTestableNorm);
+  for (int64_t i = 0; i < rows; ++i) untestable |= !(norm_f32[i] <= kMaxTestableNorm) | !(residual_f32[i] <= kMaxTestableNorm);
   double largest_bias = 0;
   for (int64_t i = 0; i < rows; ++i) {
-    const double size = std::fabs(bias[i]);
-    largest_bias = size > largest_bias ? size : largest_bias;
+    const double magnitude = std::fabs(bias_f64[i]);
+    largest_bias = magnitude > largest_bias ? magnitude : largest_bias;
   }
-  if (!untestable && largest_bias <= kMaxTestableBias) return norm;
+  if (!untestable && largest_bias <= kMaxTestableBias) return norm_f32;
   for (int64_t i = 0; i < rows; ++i) {
-    const bool keep = row_untestable(bias[i], norm[i], residual[i]);
-    norm_f32[i] = keep ? std::numeric_limits<float>::infinity() : norm[i];
-    if (keep) bias_f32[i] = 0;
+    const bool kept = row_untestable(bias_f64[i], norm_f32[i], residual_f32[i]);
+    test_norm_f32[i] = kept ? std::numeric_limits<float>::infinity() : norm_f32[i];
+    if (kept) test_bias_f32[i] = 0;
   }
-  return norm_f32;
+  return test_norm_f32;
 }
 
 }  // namespace trawl

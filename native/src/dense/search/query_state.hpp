@@ -35,24 +35,24 @@ class alignas(64) QueryState {
     capacity_ = std::min(std::max<int64_t>(capacity, 1), limit_);
   }
 
-  // tau: a lower bound of the k-th best score. It only rises. It is -inf until k rows were seen, and +inf after give_up(), when
-  // no further row matters. Relaxed order is enough, because an old value is a valid bound too.
+  // tau: a lower bound of the k-th best score. It only rises: from -inf, until k rows were seen, to +inf after fall_back_to_full_scan(),
+  // when no further row matters. Relaxed order is enough, because an old value is a valid bound, too.
   double tau() const { return tau_.load(std::memory_order_relaxed); }
 
   // Adds a kept row with lower <= score <= upper. A NaN bound keeps the row and does not change tau.
-  void offer(int64_t row, double lower, double upper) {
+  void add_hit(int64_t row, double lower, double upper) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (gave_up_ || upper < tau()) return;
+    if (needs_full_scan_ || upper < tau()) return;
     ++survivors_;
     if (!std::isnan(lower)) add_lower(lower);
     candidates_.push_back({upper, row});
     if (static_cast<int64_t>(candidates_.size()) >= capacity_) make_room();
   }
 
-  // Uses the exact score of a row as a lower bound. The row does not become a candidate.
-  void learn(double score) {
+  // Raises tau by the exact score of a row, which does not become a candidate.
+  void update_threshold(double score) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!gave_up_) add_lower(score);
+    if (!needs_full_scan_) add_lower(score);
   }
 
   // Defers rows until after the prefilter's pass, when tau is higher, and returns how many: `limit` rows at most can be deferred.
@@ -74,9 +74,9 @@ class alignas(64) QueryState {
   int64_t refined() const { return refined_; }
 
   // For one thread, after the scan.
-  bool gave_up() const { return gave_up_; }
-  void give_up() {
-    gave_up_ = true;
+  bool needs_full_scan() const { return needs_full_scan_; }
+  void fall_back_to_full_scan() {
+    needs_full_scan_ = true;
     candidates_ = {};
     lower_ = {};
     deferred_ = {};
@@ -101,14 +101,13 @@ class alignas(64) QueryState {
     if (static_cast<int64_t>(lower_.size()) == k_) tau_.store(lower_.front(), std::memory_order_relaxed);
   }
 
-  // Drops candidates below tau. Then doubles the capacity if less than half of it is free, or gives up at the limit.
+  // Drops candidates below tau. Then doubles the capacity if less than half of it is free, or falls back to the full scan at the limit.
   void make_room() {
     const double threshold = tau();
-    candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
-                                     [&](const Candidate& c) { return c.upper_f64 < threshold; }),
+    candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.upper_f64 < threshold; }),
                       candidates_.end());
     const auto left = static_cast<int64_t>(candidates_.size());
-    if (left >= limit_) return give_up();
+    if (left >= limit_) return fall_back_to_full_scan();
     if (left > capacity_ / 2) {
       capacity_ = std::min(2 * capacity_, limit_);
       ++growths_;
@@ -122,7 +121,7 @@ class alignas(64) QueryState {
   int64_t refined_ = 0;
   std::vector<Deferred> deferred_;
   int64_t beyond_limit_ = 0;
-  bool gave_up_ = false;
+  bool needs_full_scan_ = false;
   std::vector<double> lower_;  // the k largest lower bounds, smallest in front
   std::vector<Candidate> candidates_;
 };

@@ -16,8 +16,8 @@ struct Located {
 
 Located locate(const Index& index, int64_t row) {
   const auto& shards = index.shards();
-  const auto after = std::upper_bound(shards.begin(), shards.end(), row,
-                                      [](int64_t wanted, const Shard& shard) { return wanted < shard.first_row; });
+  const auto after =
+      std::upper_bound(shards.begin(), shards.end(), row, [](int64_t wanted, const Shard& shard) { return wanted < shard.first_row; });
   const Shard& shard = *(after - 1);
   return {&shard, row - shard.first_row};
 }

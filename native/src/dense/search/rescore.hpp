@@ -1,7 +1,7 @@
 // The second pass: exact scores of one query's candidates.
 #pragma once
-#include "dense/search/query_state.hpp"
 #include "dense/kernels/score.hpp"
+#include "dense/search/query_state.hpp"
 #include "dense/search/search_context.hpp"
 #include "dense/search/top_k.hpp"
 

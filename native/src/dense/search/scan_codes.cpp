@@ -2,16 +2,16 @@
 
 #include <memory>
 
-#include "dense/search/codes_scan.hpp"
-#include "gpu/gpu_scan.hpp"
-#include "dense/search/prefiltered_shard.hpp"
 #include "dense/codes/query_pack.hpp"
+#include "dense/search/codes_scan.hpp"
+#include "dense/search/prefiltered_shard.hpp"
+#include "gpu/gpu_scan.hpp"
 
 namespace trawl {
 
 namespace {
 
-bool prefilter_pays(const PrefilterPolicy& policy, const PackedQueries& packed) {
+bool worth_prefiltering(const PrefilterPolicy& policy, const PackedQueries& packed) {
   return policy.use && (policy.always || packed.count < packed.kernels.codes_alone_from);
 }
 
@@ -29,12 +29,12 @@ void scan_codes(const SearchContext& context, const double* queries, std::vector
     if (!mean || !mean->matches(*shard.codes)) {
       packed.reset();
       mean = std::make_unique<PackMean>(context.index.metric(), *shard.codes);
-      packed = std::make_unique<PackedQueries>(CodesPacker(*mean), queries, static_cast<int64_t>(states.size()),
-                                               context.choice, context.pool);
+      packed =
+          std::make_unique<PackedQueries>(CodesPacker(*mean), queries, static_cast<int64_t>(states.size()), context.choice, context.pool);
     }
     if (context.options.gpu != nullptr) {
       scan_on_gpu(context, shard, *mean, *packed, queries, pointers);
-    } else if (shard.prefilter && prefilter_pays(context.options.prefilter, *packed)) {
+    } else if (shard.prefilter && worth_prefiltering(context.options.prefilter, *packed)) {
       scan_prefiltered(context, shard, *mean, *packed, queries, pointers);
     } else {
       CodesScan scan(context, shard, *mean, *packed, pointers);

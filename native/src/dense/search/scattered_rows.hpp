@@ -34,16 +34,26 @@ class ScatteredRows {
       std::memcpy(codes_i8_.data() + i * packed_.padded, block.codes_i8 + local * packed_.padded, packed_.padded);
       scale_f32_[i] = block.scale_f32[local];
       residual_f32_[i] = block.residual_f32[local];
-      stored_norm_f32_[i] = block.norm_f32[local];
+      norm_f32_[i] = block.norm_f32[local];
       bias_f64_[i] = block.bias_f64[local];
       code_sum_i32_[i] = block.code_sum_i32[local];
     }
-    const float* const norm_f32 = prepare_rows(bias_f64_, stored_norm_f32_, residual_f32_, count, mean_, bias_f32_, norm_f32_);
-    const CodeRows view = {codes_i8_.data(), packed_.padded, count, scale_f32_, residual_f32_, norm_f32, bias_f32_, code_sum_i32_, false};
-    const float theta = packed_.fine.bounds[query].theta(state.tau());
-    const QueryTest row_test = packed_.fine.from(query, &theta);
+    const float* const test_norm_f32 = prepare_rows(bias_f64_, norm_f32_, residual_f32_, count, mean_, bias_f32_, test_norm_f32_);
+    const CodeRows view = {
+        .codes_i8 = codes_i8_.data(),
+        .padded = packed_.padded,
+        .rows = count,
+        .scale_f32 = scale_f32_,
+        .residual_f32 = residual_f32_,
+        .test_norm_f32 = test_norm_f32,
+        .bias_f32 = bias_f32_,
+        .code_sum_i32 = code_sum_i32_,
+        .first_pass = false,
+    };
+    const float theta = packed_.row_order.bounds[query].theta(state.tau());
+    const QueryTest row_test = packed_.row_order.from(query, &theta);
     Hit hits[kAtOnce];
-    const size_t kept = packed_.kernels.scan_rows(view, packed_.natural_i8.data() + query * packed_.padded, 1, row_test, hits);
+    const size_t kept = packed_.kernels.scan_rows(view, packed_.row_order_i8.data() + query * packed_.padded, 1, row_test, hits);
     for (size_t h = 0; h < kept; ++h) {
       if (hits[h].row >= count) continue;
       const int64_t row = rows[hits[h].row];
@@ -71,10 +81,10 @@ class ScatteredRows {
   const PackMean& mean_;
   const PackedQueries& packed_;
   AlignedBuffer<int8_t> codes_i8_;
-  float scale_f32_[kAtOnce] = {}, residual_f32_[kAtOnce] = {}, stored_norm_f32_[kAtOnce] = {};
+  float scale_f32_[kAtOnce] = {}, residual_f32_[kAtOnce] = {}, norm_f32_[kAtOnce] = {};
   double bias_f64_[kAtOnce] = {};
   int32_t code_sum_i32_[kAtOnce] = {};
-  float bias_f32_[kAtOnce] = {}, norm_f32_[kAtOnce] = {};  // prepared for the row test
+  float bias_f32_[kAtOnce] = {}, test_norm_f32_[kAtOnce] = {};  // prepared for the row test
 };
 
 }  // namespace trawl

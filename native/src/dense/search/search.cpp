@@ -4,14 +4,14 @@
 #include <cmath>
 #include <string>
 
-#include "dense/search/exact_scan.hpp"
 #include "base/float_environment.hpp"
+#include "dense/codes/row_codes.hpp"
 #include "dense/kernels/kernels.hpp"
+#include "dense/kernels/score.hpp"
+#include "dense/search/exact_scan.hpp"
 #include "dense/search/query_state.hpp"
 #include "dense/search/rescore.hpp"
-#include "dense/codes/row_codes.hpp"
 #include "dense/search/scan_codes.hpp"
-#include "dense/kernels/score.hpp"
 #include "dense/search/search_context.hpp"
 #include "dense/search/top_k.hpp"
 #include "trawl/error.hpp"
@@ -26,13 +26,14 @@ constexpr int64_t kMaxCandidates = 65536;  // of a query, unless k needs more
 
 void check_arguments(const Index& index, const float* queries, int64_t count, const SearchOptions& options) {
   if (options.k < 1) throw Error(ErrorCode::kBadArgument, "k must be at least 1, but is " + std::to_string(options.k));
-  if (count < 0 || (count > 0 && queries == nullptr)) throw Error(ErrorCode::kBadArgument, "queries must not be null, and their count not negative");
+  if (count < 0 || (count > 0 && queries == nullptr))
+    throw Error(ErrorCode::kBadArgument, "queries must not be null, and their count not negative");
   if (options.batch_queries < 1) throw Error(ErrorCode::kBadArgument, "batch_queries must be at least 1");
   for (int64_t q = 0; q < count; ++q) {
     const int64_t column = first_not_finite(queries + q * index.dimension(), index.dimension());
     if (column >= 0) {
-      throw Error(ErrorCode::kNotFinite,
-                  "query " + std::to_string(q) + " is NaN or infinite at column " + std::to_string(column), q, column);
+      throw Error(ErrorCode::kNotFinite, "query " + std::to_string(q) + " is NaN or infinite at column " + std::to_string(column), q,
+                  column);
     }
   }
 }
@@ -55,12 +56,13 @@ class Batch {
       std::copy(queries + q * d, queries + (q + 1) * d, queries_f64_.data() + q * d);
       const bool cosine = index_.metric() == Metric::kCosine;
       score_queries_[q] = {queries_f64_.data() + q * d, cosine ? norm_in_order_f64(queries + q * d, d) : 0.0};
-      states_[q].begin(k, options.candidate_capacity, options.candidate_limit > 0 ? options.candidate_limit : std::max(kMaxCandidates, 2 * k));
+      states_[q].begin(k, options.candidate_capacity,
+                       options.candidate_limit > 0 ? options.candidate_limit : std::max(kMaxCandidates, 2 * k));
     }
   }
 
   // If k is close to the number of rows, the codes exclude too few rows to be worth a pass.
-  bool codes_pay() const { return context_.options.k <= index_.rows() / 4; }
+  bool worth_scanning_codes() const { return context_.options.k <= index_.rows() / 4; }
 
   void search_codes() {
     std::vector<const Shard*> without_codes;
@@ -72,21 +74,21 @@ class Batch {
       std::vector<TopK*> top;
       for (TopK& each : top_) top.push_back(&each);
       exact_scan(context_, without_codes, score_queries_, top);
-      for (int64_t q = 0; q < count_; ++q) top_[q].for_each([&](const Scored& s) { states_[q].learn(s.score_f64); });
+      for (int64_t q = 0; q < count_; ++q) top_[q].for_each([&](const Scored& s) { states_[q].update_threshold(s.score_f64); });
     }
     const AlignedBuffer<double> unit = unit_queries();
     scan_codes(context_, index_.metric() == Metric::kCosine ? unit.data() : queries_f64_.data(), states_);
     rescored_.assign(count_, 0);
     context_.pool.run(count_, [&](int64_t q) {
       context_.check_cancelled();
-      if (!states_[q].gave_up()) rescored_[q] = rescore(context_, states_[q], score_queries_[q], top_[q]);
+      if (!states_[q].needs_full_scan()) rescored_[q] = rescore(context_, states_[q], score_queries_[q], top_[q]);
     });
-    rescan_given_up();
+    run_full_scans();
   }
 
   void search_all_rows() {
-    for (QueryState& state : states_) state.give_up();
-    rescan_given_up();
+    for (QueryState& state : states_) state.fall_back_to_full_scan();
+    run_full_scans();
   }
 
   void write(SearchResult& result, int64_t first_query) {
@@ -108,7 +110,7 @@ class Batch {
       }
       const QueryState& state = states_[q];
       result.stats[query] = {state.survivors(), state.refined(), rescored_.empty() ? 0 : rescored_[q], state.growths(),
-                             state.gave_up()};
+                             state.needs_full_scan()};
     }
   }
 
@@ -125,11 +127,11 @@ class Batch {
     return unit;
   }
 
-  void rescan_given_up() {
+  void run_full_scans() {
     std::vector<ScoreQuery> queries;
     std::vector<TopK*> top;
     for (int64_t q = 0; q < count_; ++q) {
-      if (!states_[q].gave_up()) continue;
+      if (!states_[q].needs_full_scan()) continue;
       top_[q].clear();
       top.push_back(&top_[q]);
       queries.push_back(score_queries_[q]);
@@ -151,8 +153,7 @@ class Batch {
 
 }  // namespace
 
-SearchResult search(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
-                    ThreadPool& pool) {
+SearchResult search(const Index& index, const float* queries, int64_t count, const SearchOptions& options, ThreadPool& pool) {
   const FloatEnvironment environment;
   check_arguments(index, queries, count, options);
   const KernelChoice& choice = options.kernels != nullptr ? *options.kernels : choose_kernels();
@@ -167,13 +168,13 @@ SearchResult search(const Index& index, const float* queries, int64_t count, con
   SearchOptions used = options;
   const SearchContext context(index, used, choice, pool);
   // Two float64 copies of a batch's queries are in memory, so batches of very long vectors are smaller.
-  const int64_t fit = std::max<int64_t>(kLanes, (int64_t{64} << 20) / (8 * index.dimension()));
+  const int64_t fit = std::max<int64_t>(kGroupQueries, (int64_t{64} << 20) / (8 * index.dimension()));
   const int64_t batch_queries = std::min(options.batch_queries, fit);
   for (int64_t first = 0; first < count; first += batch_queries) {
     context.check_cancelled();
     const auto search_batch = [&] {
       Batch batch(context, queries + first * index.dimension(), std::min(batch_queries, count - first));
-      if (batch.codes_pay()) {
+      if (batch.worth_scanning_codes()) {
         batch.search_codes();
       } else {
         batch.search_all_rows();

@@ -11,7 +11,12 @@ namespace trawl {
 
 struct SearchContext {
   SearchContext(const Index& index, const SearchOptions& options, const KernelChoice& choice, ThreadPool& pool)
-      : index(index), options(options), filter(index.live_bits(), options.filter_bits), choice(choice), kernels(*choice.few), pool(pool) {}
+      : index(index),
+        options(options),
+        filter(index.live_bits(), options.filter_bits),
+        choice(choice),
+        kernels(*choice.small_batch),
+        pool(pool) {}
 
   void check_cancelled() const { trawl::check_cancelled(options.cancel); }
 
@@ -19,7 +24,7 @@ struct SearchContext {
   const SearchOptions& options;
   const RowFilter filter;
   const KernelChoice& choice;
-  const Kernels& kernels;  // for all but the scans, which use those of their PackedQueries
+  const Kernels& kernels;  // for everything but scans, which use the kernels of their PackedQueries
   ThreadPool& pool;
 };
 

@@ -12,9 +12,7 @@ struct Scored {
   int64_t row;
 };
 
-inline bool better(const Scored& a, const Scored& b) {
-  return a.score_f64 > b.score_f64 || (a.score_f64 == b.score_f64 && a.row < b.row);
-}
+inline bool better(const Scored& a, const Scored& b) { return a.score_f64 > b.score_f64 || (a.score_f64 == b.score_f64 && a.row < b.row); }
 
 class TopK {
  public:

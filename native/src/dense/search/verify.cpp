@@ -15,9 +15,8 @@ namespace trawl {
 
 VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& pool, const std::atomic<bool>* cancel) {
   if (codes.rows() != rows.rows() || codes.dimension() != rows.dimension()) {
-    throw Error(ErrorCode::kBadFile, "codes are " + std::to_string(codes.rows()) + " x " +
-                                         std::to_string(codes.dimension()) + ", but rows are " +
-                                         std::to_string(rows.rows()) + " x " + std::to_string(rows.dimension()));
+    throw Error(ErrorCode::kBadFile, "codes are " + std::to_string(codes.rows()) + " x " + std::to_string(codes.dimension()) +
+                                         ", but rows are " + std::to_string(rows.rows()) + " x " + std::to_string(rows.dimension()));
   }
   const FloatEnvironment environment;
   const RowCoder coder(codes.metric(), codes.mean(), codes.sign_seed());
@@ -39,8 +38,7 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
     bool row_found = false;
     for (int64_t i = 0; i < block.rows && !row_found; ++i) {
       const float* row = values.data() + i * codes.dimension();
-      const RowStats stored = {block.scale_f32[i], block.residual_f32[i], block.norm_f32[i], block.code_sum_i32[i],
-                               block.bias_f64[i]};
+      const RowStats stored = {block.scale_f32[i], block.residual_f32[i], block.norm_f32[i], block.code_sum_i32[i], block.bias_f64[i]};
       const std::string reason = coder.check(row, block.codes_i8 + i * codes.padded(), stored, scratch);
       row_found = !reason.empty();
       if (row_found) report(block.first_row + i, reason);
@@ -56,16 +54,16 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
   RowsChecksum rows_checksum;
   for (const uint64_t sum : block_checksums) rows_checksum.add_block(sum);
   if (codes.rows_checksum() != rows_checksum.value()) report(0, "the codes were made for other vectors, although all bounds hold");
-  if (codes.identity() != codes.identity_of_blocks()) report(0, "the identity of the codes is not that of their blocks");
+  if (codes.identity() != codes.identity_of_blocks()) report(0, "the identity of the codes does not match their blocks");
   return result;
 }
 
 VerifyResult verify_prefilter(const PrefilterFile& prefilter, const CodesFile& codes, const Rows& rows, ThreadPool& pool,
-                           const std::atomic<bool>* cancel) {
+                              const std::atomic<bool>* cancel) {
   if (prefilter.rows() != rows.rows() || prefilter.dimension() != rows.dimension() || prefilter.rows() != codes.rows() ||
       prefilter.codes_identity() != codes.identity()) {
-    throw Error(ErrorCode::kBadFile, "the prefilter (" + std::to_string(prefilter.rows()) + " x " +
-                                         std::to_string(prefilter.dimension()) + ") was built for other codes or rows");
+    throw Error(ErrorCode::kBadFile, "the prefilter (" + std::to_string(prefilter.rows()) + " x " + std::to_string(prefilter.dimension()) +
+                                         ") was built for other codes or rows");
   }
   const FloatEnvironment environment;
   const Kernels& kernels = select_kernels();
@@ -74,7 +72,8 @@ VerifyResult verify_prefilter(const PrefilterFile& prefilter, const CodesFile& c
       orthogonality_error_of(prefilter.basis().data(), prefilter.components(), prefilter.dimension(), kernels, pool);
   if (!(prefilter.orthogonality_error() >= orthogonality_error)) {
     result.bad_row = 0;
-    result.reason = "the orthogonality error " + number_text(prefilter.orthogonality_error()) + " is below the needed " + number_text(orthogonality_error);
+    result.reason = "the orthogonality error " + number_text(prefilter.orthogonality_error()) + " is below the needed " +
+                    number_text(orthogonality_error);
     return result;
   }
   const int64_t d = prefilter.dimension(), h = prefilter.components();
@@ -105,7 +104,7 @@ VerifyResult verify_prefilter(const PrefilterFile& prefilter, const CodesFile& c
       for (int r = 0; r < here && bad_row < 0; ++r) {
         const int64_t at = i + r;
         const PrefilterStats stored = {block.scale_f32[at], block.residual_f32[at], block.size_f32[at], block.code_sum_i32[at],
-                                    block.bias_f32[at]};
+                                       block.bias_f32[at]};
         reason = coder.check(r, block.codes_i8 + at * h, stored, scratch);
         if (!reason.empty()) bad_row = block.first_row + at;
       }

@@ -1,6 +1,5 @@
 import { type AnalyserName, isSnowball, type SnowballAnalyser } from '../lexical-settings.ts';
-import { cjkBigrams, type TermSpan } from './cjk-bigrams.ts';
-import { foldWidth } from './cjk-width.ts';
+import { cjkBigrams, foldWidth, type TermSpan } from './cjk.ts';
 import { lowerCase } from './lower-case.ts';
 import { porterStem } from './porter-stem.ts';
 import { snowballTerms } from './snowball.ts';
@@ -10,22 +9,10 @@ import { standardTokens } from './standard-tokenizer.ts';
 export type Analyse = (text: string) => string[];
 
 export function analyser(name: AnalyserName): Analyse {
-  // The engine gets the terms joined by spaces, so they have its limits.
-  if (isSnowball(name))
-    return (text) => whitespace([...snowballTerms(name, text)].map((found) => found?.term ?? '').join(' '));
-  switch (name) {
-    case 'english':
-    case 'anserini':
-      return english;
-    case 'standard':
-      return (text) => standardTokens(text).map(({ term }) => lowerCase(term));
-    case 'whitespace':
-      return whitespace;
-    case 'cjk':
-      return cjk;
-    default:
-      throw new TypeError(`unknown analyser: ${name satisfies never}`);
-  }
+  // Faster than the terms of the places.
+  if (name === 'whitespace') return whitespace;
+  const locate = locator(name);
+  return (text) => locate(text).map(({ term }) => term);
 }
 
 /** Returns the terms of a text with their places in it, in order, with repetitions. */
@@ -49,11 +36,10 @@ export function locator(name: AnalyserName): Locate {
   }
 }
 
-/** Each token of the text gives one term, or an empty one. */
+/** The engine gets the terms joined by spaces and splits them as `whitespace`, so they have its limits. */
 function snowballSpans(name: SnowballAnalyser, text: string): TermSpan[] {
-  const found = [...snowballTerms(name, text)].flatMap((each) => each ?? []);
-  return standardTokens(text).flatMap(({ start, end }, i) =>
-    whitespace(found[i]?.term ?? '').map((term) => ({ term, start, end })),
+  return [...snowballTerms(name, text)].flatMap((span) =>
+    whitespace(span?.term ?? '').map((term) => ({ ...span!, term })),
   );
 }
 
@@ -77,10 +63,6 @@ const ENGLISH_STOP_WORDS = new Set(
 /** The stop words of Lucene's CJKAnalyzer: without "an", but with "s", "t", "www" and the empty term. */
 const CJK_STOP_WORDS = new Set([...ENGLISH_STOP_WORDS, 's', 't', 'www', ''].filter((word) => word !== 'an'));
 
-function english(text: string): string[] {
-  return englishSpans(text).map(({ term }) => term);
-}
-
 function englishSpans(text: string): TermSpan[] {
   return standardTokens(text)
     .map(({ term, start, end }) => ({ term: lowerCase(withoutPossessive(term)), start, end }))
@@ -93,47 +75,25 @@ function withoutPossessive(term: string): string {
   return /['\u2019\uff07][sS]$/.test(term) ? term.slice(0, -2) : term;
 }
 
-function cjk(text: string): string[] {
-  return cjkSpans(text).map(({ term }) => term);
-}
-
 function cjkSpans(text: string): TermSpan[] {
   const tokens = standardTokens(text).map((token) => ({ ...token, term: lowerCase(foldWidth(token.term)) }));
   return cjkBigrams(tokens).filter(({ term }) => !CJK_STOP_WORDS.has(term));
 }
 
+/** Java's `Character.isWhitespace`: Unicode separators except the three no-break spaces, and some ASCII control characters. */
+const JAVA_WHITESPACE = /[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]+/;
+
 /** Length in UTF-16 units at which Lucene's WhitespaceTokenizer ends a piece; it never splits a code point. */
 const MAX_WHITESPACE_UNITS = 255;
 
 function whitespace(text: string): string[] {
-  const terms: string[] = [];
-  let term = '';
-  const flush = (): void => {
-    if (term !== '') terms.push(term);
-    term = '';
-  };
-  for (const character of text) {
-    if (isJavaWhitespace(character.codePointAt(0)!)) {
-      flush();
-      continue;
+  return text.split(JAVA_WHITESPACE).flatMap((word) => {
+    if (word.length < MAX_WHITESPACE_UNITS) return word === '' ? [] : [word];
+    const pieces = [''];
+    for (const character of word) {
+      if (pieces.at(-1)!.length >= MAX_WHITESPACE_UNITS) pieces.push('');
+      pieces[pieces.length - 1] += character;
     }
-    term += character;
-    if (term.length >= MAX_WHITESPACE_UNITS) flush();
-  }
-  flush();
-  return terms;
-}
-
-/** Java's `Character.isWhitespace`: Unicode separators except the three no-break spaces, and some ASCII control characters. */
-function isJavaWhitespace(code: number): boolean {
-  if ((code >= 0x09 && code <= 0x0d) || (code >= 0x1c && code <= 0x20)) return true;
-  if (code < 0x1680) return false;
-  return (
-    code === 0x1680 ||
-    (code >= 0x2000 && code <= 0x200a && code !== 0x2007) ||
-    code === 0x2028 ||
-    code === 0x2029 ||
-    code === 0x205f ||
-    code === 0x3000
-  );
+    return pieces;
+  });
 }

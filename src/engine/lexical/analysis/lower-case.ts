@@ -20,12 +20,7 @@ export function lowerCase(term: string): string {
 function makeMapping(): ReadonlyMap<number, number> {
   const made = new Map<number, number>();
   for (let i = 0; i < LOWER_CASE_RUNS.length; i += 4) {
-    const [first, last, step, difference] = LOWER_CASE_RUNS.subarray(i, i + 4) as unknown as [
-      number,
-      number,
-      number,
-      number,
-    ];
+    const [first, last, step, difference] = LOWER_CASE_RUNS.slice(i, i + 4) as [number, number, number, number];
     for (let code = first; code <= last; code += step) made.set(code, code + difference);
   }
   return made;

@@ -11,86 +11,32 @@ export function porterStem(word: string): string {
   stem = replaceFinalY(stem);
   stem = replaceSuffix(stem, STEP_2, (before) => measure(before) > 0);
   stem = replaceSuffix(stem, STEP_3, (before) => measure(before) > 0);
-  stem = replaceSuffix(
-    stem,
-    STEP_4,
-    (before, suffix) => measure(before) > 1 && (suffix !== 'ion' || /[st]$/.test(before)),
-  );
+  const isLong = (before: string, suffix: string): boolean =>
+    measure(before) > 1 && (suffix !== 'ion' || /[st]$/.test(before));
+  stem = replaceSuffix(stem, STEP_4, isLong);
   return removeFinalEAndL(stem);
 }
 
 type Suffixes = readonly (readonly [suffix: string, replacement: string])[];
 
 /** In this order, the first suffix that a word ends in decides, even if its condition does not allow the replacement. */
-const STEP_2: Suffixes = [
-  ['ational', 'ate'],
-  ['tional', 'tion'],
-  ['enci', 'ence'],
-  ['anci', 'ance'],
-  ['izer', 'ize'],
-  ['bli', 'ble'],
-  ['alli', 'al'],
-  ['entli', 'ent'],
-  ['eli', 'e'],
-  ['ousli', 'ous'],
-  ['ization', 'ize'],
-  ['ation', 'ate'],
-  ['ator', 'ate'],
-  ['alism', 'al'],
-  ['iveness', 'ive'],
-  ['fulness', 'ful'],
-  ['ousness', 'ous'],
-  ['aliti', 'al'],
-  ['iviti', 'ive'],
-  ['biliti', 'ble'],
-  ['logi', 'log'],
-];
+const STEP_2 = suffixes(
+  'ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e ousli:ous ization:ize ation:ate ' +
+    'ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive biliti:ble logi:log',
+);
+const STEP_3 = suffixes('icate:ic ative: alize:al iciti:ic ical:ic ful: ness:');
+const STEP_4 = suffixes(
+  'al: ance: ence: er: ic: able: ible: ant: ement: ment: ent: ion: ou: ism: ate: iti: ous: ive: ize:',
+);
 
-const STEP_3: Suffixes = [
-  ['icate', 'ic'],
-  ['ative', ''],
-  ['alize', 'al'],
-  ['iciti', 'ic'],
-  ['ical', 'ic'],
-  ['ful', ''],
-  ['ness', ''],
-];
-
-const STEP_4: Suffixes = [
-  'al',
-  'ance',
-  'ence',
-  'er',
-  'ic',
-  'able',
-  'ible',
-  'ant',
-  'ement',
-  'ment',
-  'ent',
-  'ion',
-  'ou',
-  'ism',
-  'ate',
-  'iti',
-  'ous',
-  'ive',
-  'ize',
-].map((suffix) => [suffix, ''] as const);
+/** Pairs of a suffix and its replacement. */
+function suffixes(pairs: string): Suffixes {
+  return pairs.split(' ').map((pair) => pair.split(':') as [string, string]);
+}
 
 function isConsonant(word: string, i: number): boolean {
-  switch (word[i]) {
-    case 'a':
-    case 'e':
-    case 'i':
-    case 'o':
-    case 'u':
-      return false;
-    case 'y':
-      return i === 0 || !isConsonant(word, i - 1);
-    default:
-      return true;
-  }
+  const letter = word[i]!;
+  return letter === 'y' ? i === 0 || !isConsonant(word, i - 1) : !'aeiou'.includes(letter);
 }
 
 /** Porter's measure m: the number of consonants that follow a vowel. */

@@ -1,57 +1,29 @@
 import { createRequire } from 'node:module';
 import type { SnowballAnalyser } from '../lexical-settings.ts';
+import type { TermSpan } from './cjk.ts';
 import { lowerCase } from './lower-case.ts';
 import { eachStandardToken } from './standard-tokenizer.ts';
 
 const require = createRequire(import.meta.url);
 
-/** What differs between the languages; the rest is the same chain for all. */
-interface Language {
-  /** Name of the stemmer in the package. Default: the analyser's. */
-  readonly stemmer?: string;
-  /** The package's stop words are used where Lucene's analyser of the language has the same. */
-  readonly stopWords: boolean;
-  /** Words of the package's list that are not stop words in Lucene, mostly because they also have another meaning. */
-  readonly kept?: readonly string[];
-  /** Articles that lose their vowel before another word, as in «l'eau»: removed with the apostrophe. */
-  readonly articles?: readonly string[];
-}
+/** Name of the stemmer in the package, where it is not the analyser's. */
+const STEMMER_NAMES: Readonly<Partial<Record<SnowballAnalyser, string>>> = { hindi: 'indian' };
 
-const LANGUAGES: Readonly<Record<SnowballAnalyser, Language>> = {
-  arabic: { stopWords: false },
-  armenian: { stopWords: true },
-  danish: { stopWords: true },
-  dutch: { stopWords: true },
-  finnish: { stopWords: true },
-  french: {
-    stopWords: true,
-    kept: ['son', 'été', 'étés', 'est', 'sommes', 'fût', 'as', 'auras', 'aura', 'avions'],
-    articles: ['l', 'm', 't', 'qu', 'n', 's', 'j', 'd', 'c', 'jusqu', 'quoiqu', 'lorsqu', 'puisqu'],
-  },
-  german: { stopWords: true },
-  greek: { stopWords: true },
-  hindi: { stemmer: 'indian', stopWords: false },
-  hungarian: { stopWords: false },
-  indonesian: { stopWords: false },
-  irish: { stopWords: false },
-  italian: {
-    stopWords: true,
-    articles: [
-      ...['c', 'l', 'all', 'dall', 'dell', 'nell', 'sull', 'coll', 'pell', 'gl', 'agl', 'dagl', 'degl', 'negl', 'sugl'],
-      ...['un', 'm', 't', 's', 'v', 'd'],
-    ],
-  },
-  lithuanian: { stopWords: false },
-  nepali: { stopWords: false },
-  norwegian: { stopWords: true },
-  portuguese: { stopWords: true },
-  romanian: { stopWords: false },
-  russian: { stopWords: true },
-  serbian: { stopWords: false },
-  spanish: { stopWords: false },
-  swedish: { stopWords: true },
-  tamil: { stopWords: true },
-  turkish: { stopWords: false },
+/** The languages whose analyser in Lucene has the package's stop words, but for `NOT_STOP_WORDS`. */
+const WITH_STOP_WORDS: ReadonlySet<SnowballAnalyser> = new Set([
+  ...(['armenian', 'danish', 'dutch', 'finnish', 'french', 'german', 'greek', 'italian', 'norwegian'] as const),
+  ...(['portuguese', 'russian', 'swedish', 'tamil'] as const),
+]);
+
+/** Words of the package's list that are not stop words in Lucene, mostly because they also have another meaning. */
+const NOT_STOP_WORDS: Readonly<Partial<Record<SnowballAnalyser, string>>> = {
+  french: 'son été étés est sommes fût as auras aura avions',
+};
+
+/** Articles that lose their vowel before another word, as in «l'eau»: removed with the apostrophe. */
+const ARTICLES: Readonly<Partial<Record<SnowballAnalyser, string>>> = {
+  french: 'l m t qu n s j d c jusqu quoiqu lorsqu puisqu',
+  italian: 'c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d',
 };
 
 /** Stems kept for words that come again. A made-up text cannot make it grow further. */
@@ -66,38 +38,32 @@ interface Stemming {
 
 const loaded = new Map<SnowballAnalyser, Stemming>();
 
-function stemmingOf(name: SnowballAnalyser): Stemming {
+function loadStemming(name: SnowballAnalyser): Stemming {
   const before = loaded.get(name);
   if (before !== undefined) return before;
-  const { stemmer = name, stopWords, kept = [], articles = [] } = LANGUAGES[name];
-  const { stemmer: stem } = require(`@orama/stemmers/${stemmer}`) as { stemmer: (word: string) => string };
-  const words = stopWords ? (require(`@orama/stopwords/${stemmer}`) as { stopwords: readonly string[] }).stopwords : [];
+  const file = STEMMER_NAMES[name] ?? name;
+  const { stemmer: stem } = require(`@orama/stemmers/${file}`) as { stemmer: (word: string) => string };
+  const { stopwords } = WITH_STOP_WORDS.has(name)
+    ? (require(`@orama/stopwords/${file}`) as { stopwords: readonly string[] })
+    : { stopwords: [] };
+  const excepted = NOT_STOP_WORDS[name]?.split(' ') ?? [];
   const made: Stemming = {
     stem,
-    stopWords: new Set(words.filter((word) => !kept.includes(word))),
-    articles: new Set(articles),
+    stopWords: new Set(stopwords.filter((word) => !excepted.includes(word))),
+    articles: new Set(ARTICLES[name]?.split(' ')),
     known: new Map(),
   };
   loaded.set(name, made);
   return made;
 }
 
-interface SnowballTerm {
-  /** Empty for a stop word. */
-  readonly term: string;
-  /** UTF-16 offset of its end in the text. */
-  readonly end: number;
-}
-
 /**
  * The terms of a text in order: Lucene's tokens without elided articles, in lower case, without stop words, stemmed. Stop words
  * come as empty terms, and null where `eachStandardToken` yields it, so that the caller can pause anywhere.
  */
-export function* snowballTerms(name: SnowballAnalyser, text: string): Generator<SnowballTerm | null, void> {
-  const stemming = stemmingOf(name);
-  for (const token of eachStandardToken(text)) {
-    yield token && { term: termOf(stemming, name, token.term), end: token.end };
-  }
+export function* snowballTerms(name: SnowballAnalyser, text: string): Generator<TermSpan | null, void> {
+  const stemming = loadStemming(name);
+  for (const token of eachStandardToken(text)) yield token && { ...token, term: termOf(stemming, name, token.term) };
 }
 
 function termOf({ stem, stopWords, articles, known }: Stemming, name: SnowballAnalyser, token: string): string {

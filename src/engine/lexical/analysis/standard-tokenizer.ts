@@ -37,8 +37,8 @@ export function standardTokens(text: string): Token[] {
 const UNITS_WITHOUT_TOKEN = 4_096;
 
 /**
- * The same tokens, each found when it is asked for. Yields null after every few thousand units read in vain, so that a caller can
- * pause: a text of underscores has no token, and from each of them 255 units are read.
+ * Finds the same tokens one at a time. Yields null after every few thousand units without a token, so that a caller can pause: a text of
+ * underscores has none, and at each underscore the search reads 255 units.
  */
 export function* eachStandardToken(text: string): Generator<Token | null, void> {
   let inVain = 0;

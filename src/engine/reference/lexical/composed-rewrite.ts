@@ -28,17 +28,13 @@ class Rewriter {
   readonly #wrapped = new Map<Node, Node>();
 
   toFixedPoint(root: Node): Node {
-    for (let node = root; ; ) {
-      const next = this.#step(node);
-      if (next === node) return node;
-      node = next;
-    }
+    let node = root;
+    for (let next = this.#step(node); next !== node; next = this.#step(node)) node = next;
+    return node;
   }
 
   #step(node: Node): Node {
-    const known = this.#steps.get(node);
-    if (known !== undefined) return known;
-    const next = this.#computeStep(node);
+    const next = this.#steps.get(node) ?? this.#computeStep(node);
     this.#steps.set(node, next);
     return next;
   }
@@ -120,8 +116,8 @@ class Rewriter {
       this.#refuseContradiction(node) ??
       this.#dropNeedlessFilters(node) ??
       this.#joinShouldAndFilter(node) ??
-      this.#mergeEqualShoulds(node) ??
-      this.#mergeEqualMusts(node) ??
+      (node.minimum > 1 ? undefined : this.#mergeEqual(node, 'should')) ??
+      this.#mergeEqual(node, 'must') ??
       mustOfAllRows(node) ??
       spliceDisjunctions(node) ??
       applyMinimum(node) ??
@@ -222,10 +218,10 @@ class Rewriter {
     });
   }
 
-  /** Merges clauses that differ only in their boosts. The boosts are summed in float64. Undefined if there are none. */
-  #mergeEqual(queries: readonly Node[]): Node[] | undefined {
+  /** Merges clauses that differ only in their boosts. The boosts are summed in float64. */
+  #mergeEqual(node: BoolNode, clauses: 'must' | 'should'): Node | undefined {
     const merged = new Map<number, { query: Node; boost: number }>();
-    for (let query of queries) {
+    for (let query of node[clauses]) {
       let boost = 1;
       for (; query.type === 'boost'; query = query.child) boost *= query.boost;
       const place = this.#equality.of(query);
@@ -233,18 +229,11 @@ class Rewriter {
       if (found === undefined) merged.set(place, { query, boost });
       else found.boost += boost;
     }
-    if (merged.size === queries.length) return undefined;
-    return [...merged.values()].map(({ query, boost }) => (Math.fround(boost) === 1 ? query : makeBoost(query, boost)));
-  }
-
-  #mergeEqualShoulds(node: BoolNode): Node | undefined {
-    const should = node.minimum > 1 ? undefined : this.#mergeEqual(node.should);
-    return should && makeBool({ ...node, should });
-  }
-
-  #mergeEqualMusts(node: BoolNode): Node | undefined {
-    const must = this.#mergeEqual(node.must);
-    return must && makeBool({ ...node, must });
+    if (merged.size === node[clauses].length) return undefined;
+    const queries = Array.from(merged.values(), ({ query, boost }) =>
+      Math.fround(boost) === 1 ? query : makeBoost(query, boost),
+    );
+    return makeBool({ ...node, [clauses]: queries });
   }
 }
 

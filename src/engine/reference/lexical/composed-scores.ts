@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../../../base/abort.ts';
+import { TimeSlice } from '../../../base/time-slice.ts';
 import { type Bm25Parameters, termWeight } from '../../lexical/bm25.ts';
 import type { LexicalField } from '../../lexical/lexical-settings.ts';
 import { type BoolNode, type DisMaxNode, type Node, refused } from './composed-tree.ts';
@@ -11,8 +12,9 @@ export type Scores = Map<number, number>;
 export interface ScoredIndex {
   readonly indexes: ReadonlyMap<LexicalField, ReferenceLexicalIndex>;
   readonly parameters: Bm25Parameters;
-  /** All rows that may be found. */
-  readonly allowed: () => Iterable<number>;
+  /** Rows of the index. */
+  readonly rows: number;
+  /** Whether a row may be found. */
   readonly isAllowed: (row: number) => boolean;
   readonly signal: AbortSignal | undefined;
   /** Called with the postings of each term. */
@@ -62,7 +64,7 @@ class Evaluation {
         return scored(rows, node.scores, boost, this.#index.isAllowed);
       }
       case 'match-all':
-        return constant(this.#index.allowed(), boost);
+        return constant(allowedRows(this.#index), boost);
       case 'match-none':
         return undefined;
       default:
@@ -79,7 +81,7 @@ class Evaluation {
     checkFinite(termWeight(parameters, boost, { documentFrequency, documents }));
     const found: Scores = new Map();
     let postings = 0;
-    await index.score({ term, boost, documentFrequency }, parameters, signal, (row, score) => {
+    await index.score({ term, boost, documentFrequency }, parameters, new TimeSlice(signal), (row, score) => {
       postings++;
       if (isAllowed(row)) found.set(row, score);
     });
@@ -154,9 +156,15 @@ function sums(clauses: readonly Scores[]): Map<number, { count: number; sum: num
   return all;
 }
 
+function* allowedRows({ rows, isAllowed }: ScoredIndex): Generator<number, void> {
+  for (let row = 0; row < rows; row++) if (isAllowed(row)) yield row;
+}
+
 function constant(rows: Iterable<number>, score: number): Scores {
   checkFinite(score);
-  return new Map(Array.from(rows, (row) => [row, score]));
+  const found: Scores = new Map();
+  for (const row of rows) found.set(row, score);
+  return found;
 }
 
 function scored(

@@ -1,10 +1,9 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { TrawlError } from '../../../base/errors.ts';
+import type { EngineAnalyser } from '../../lexical/lexical-settings.ts';
 import {
   ANALYSER_NUMBERS,
-  BLOCK_POSTINGS,
   BOUND_BYTES,
-  type FileAnalyser,
   HALF_BYTE,
   HEAD_BYTES,
   HEADER_BYTES,
@@ -13,7 +12,7 @@ import {
   TERMS_PER_BLOCK,
   VERSION,
 } from './lexical-format.ts';
-import { decodeBlock, type Position, type Postings, readVarint } from './posting-block.ts';
+import { BLOCK_POSTINGS, decodeBlock, type Position, type Postings, readVarint } from './posting-block.ts';
 
 interface Section {
   readonly offset: number;
@@ -35,7 +34,7 @@ export interface TermPostings {
 
 /** Reads a `.bm25` file without the native engine. Keeps the lengths and the term index in memory, reads the rest as needed. */
 export class LexicalFile {
-  readonly analyser: FileAnalyser;
+  readonly analyser: EngineAnalyser;
   readonly rows: number;
   readonly documents: number;
   readonly tokens: number;

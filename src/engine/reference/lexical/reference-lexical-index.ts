@@ -1,7 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../../../base/abort.ts';
 import { TrawlError } from '../../../base/errors.ts';
 import { RunningCalls } from '../../../base/running-calls.ts';
+import { TimeSlice } from '../../../base/time-slice.ts';
 import { analyser } from '../../lexical/analysis/analysers.ts';
 import {
   type Bm25Parameters,
@@ -20,14 +20,9 @@ import type {
   LexicalResult,
   TermScore,
 } from '../../lexical/lexical-index.ts';
-import { type EngineAnalyser, engineAnalyser } from '../../lexical/lexical-settings.ts';
+import type { EngineAnalyser } from '../../lexical/lexical-settings.ts';
 import { TopK } from '../../top-k.ts';
 import { LexicalFile } from './lexical-file.ts';
-import { emptyResult, setHits } from './result-arrays.ts';
-
-/** Postings scored, and terms looked up, in one time slice of the event loop. */
-const POSTINGS_PER_SLICE = 32_768;
-const TERMS_PER_SLICE = 256;
 
 interface QueryTerm {
   readonly term: string;
@@ -42,7 +37,6 @@ interface QueryTerm {
  */
 export class ReferenceLexicalIndex implements LexicalIndex {
   readonly rows: number;
-  readonly analyser: EngineAnalyser;
   readonly counts: FieldCounts;
   readonly mappedBytes: number;
   readonly #source: EngineSource;
@@ -53,11 +47,10 @@ export class ReferenceLexicalIndex implements LexicalIndex {
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
   constructor(source: EngineSource) {
     this.#source = source;
-    this.analyser = source.analyser;
     const opened: LexicalFile[] = [];
     try {
       for (const path of [...source.shards.map((shard) => shard.path), source.deleted]) {
-        if (path !== undefined) opened.push(this.#checked(new LexicalFile(path), path));
+        if (path !== undefined) opened.push(openFile(path, source.analyser));
       }
     } catch (error) {
       for (const file of opened) file.close();
@@ -94,54 +87,52 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     const times = new Map<number, number>();
     for (const row of rows) times.set(row, (times.get(row) ?? 0) + 1);
     let left = maxTerms;
-    for (const { boost, ...rest } of await this.#terms(query, signal)) {
+    const slice = new TimeSlice(signal);
+    for (const { boost, ...rest } of await this.#terms(query, slice)) {
       if (left < 0) break;
       const term = { ...rest, boost: Math.fround(Math.fround(weight) * boost) };
-      await this.score(term, parameters, signal, (row, score) => {
+      await this.score(term, parameters, slice, (row, score) => {
         explained.get(row)?.push({ ...term, score });
         left -= times.get(row) ?? 0;
       });
     }
+    throwIfCancelled(signal);
     return rows.map((row) => explained.get(row)!);
   }
 
   async #search(request: LexicalRequest): Promise<LexicalResult> {
-    const { queries, k, parameters = DEFAULT_BM25, signal } = request;
-    checkLexicalRequest(request, parameters, this.rows);
+    const { queries, k, parameters = DEFAULT_BM25, filter, signal } = request;
+    const { liveRows } = this.#source;
+    checkLexicalRequest(request, this.rows);
     const result = emptyResult(queries.length, k);
+    const slice = new TimeSlice(signal);
     for (const [q, query] of queries.entries()) {
-      const terms = await this.#terms(query, signal);
+      const terms = await this.#terms(query, slice);
       const sums = new Map<number, number>();
       for (const term of terms) {
-        await this.score(term, parameters, signal, (row, score) => {
+        await this.score(term, parameters, slice, (row, score) => {
           sums.set(row, (sums.get(row) ?? 0) + score);
           result.postings[q]!++;
         });
       }
-      setHits(result, q, this.#best(sums, request), terms.length);
+      const best = new TopK(k);
+      for (const [row, sum] of sums) {
+        if (liveRows?.has(row) !== false && filter?.has(row) !== false) best.offer(row, Math.fround(sum));
+      }
+      setHits(result, q, best, terms.length);
     }
+    throwIfCancelled(signal);
     return result;
   }
 
-  #best(sums: ReadonlyMap<number, number>, { k, filter }: LexicalRequest): { rows: number[]; scores: number[] } {
-    const { liveRows } = this.#source;
-    const heap = new TopK(k);
-    for (const [row, sum] of sums) {
-      if (liveRows?.has(row) !== false && filter?.has(row) !== false) heap.offer(row, Math.fround(sum));
-    }
-    return heap.sorted();
-  }
-
   /** The distinct terms of a query in the order of their first appearance. */
-  async #terms(query: string, signal: AbortSignal | undefined): Promise<QueryTerm[]> {
+  async #terms(query: string, slice: TimeSlice): Promise<QueryTerm[]> {
     const boosts = new Map<string, number>();
-    for (const term of analyser(this.analyser)(query)) boosts.set(term, (boosts.get(term) ?? 0) + 1);
+    for (const term of analyser(this.#source.analyser)(query)) boosts.set(term, (boosts.get(term) ?? 0) + 1);
     const terms: QueryTerm[] = [];
     for (const [term, boost] of boosts) {
       terms.push({ term, boost, documentFrequency: this.documentFrequency(term) });
-      if (terms.length % TERMS_PER_SLICE !== 0) continue;
-      await setImmediate();
-      throwIfCancelled(signal);
+      if (slice.isOver) await slice.yield();
     }
     return terms;
   }
@@ -156,37 +147,56 @@ export class ReferenceLexicalIndex implements LexicalIndex {
   async score(
     { term, boost, documentFrequency }: QueryTerm,
     parameters: Bm25Parameters,
-    signal: AbortSignal | undefined,
+    slice: TimeSlice,
     onScore: (row: number, score: number) => void,
   ): Promise<void> {
     if (documentFrequency === 0) return;
     const weight = termWeight(parameters, boost, { documentFrequency, documents: this.counts.documents });
     const inverse = inverseNorms(parameters, this.counts);
-    let scored = 0;
     for (const [i, file] of this.#files.entries()) {
       const { firstRow } = this.#source.shards[i]!;
       for (const { rows, tfs } of file.postings(term)) {
         for (const [at, row] of rows.entries()) {
           onScore(firstRow + row, termScore(weight, tfs[at]!, inverse[file.lengthCodes[row]!]!));
         }
-        scored += rows.length;
-        if (scored < POSTINGS_PER_SLICE) continue;
-        scored = 0;
-        await setImmediate();
-        throwIfCancelled(signal);
+        if (slice.isOver) await slice.yield();
       }
     }
-    throwIfCancelled(signal);
+    if (slice.isOver) await slice.yield();
   }
+}
 
-  #checked(file: LexicalFile, path: string): LexicalFile {
-    const expected = engineAnalyser(this.analyser);
-    if (file.analyser === expected) return file;
-    file.close();
-    throw new TrawlError(
-      'INDEX_FILE_FOREIGN',
-      `${path}: the file was built with the analyser ${file.analyser}, but ${expected} is expected. ` +
-        'Build it again with trawl optimize --bm25.',
-    );
-  }
+/** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
+function openFile(path: string, analyser: EngineAnalyser): LexicalFile {
+  const file = new LexicalFile(path);
+  if (file.analyser === analyser) return file;
+  file.close();
+  throw new TrawlError(
+    'INDEX_FILE_FOREIGN',
+    `${path}: the file was built with the analyser ${file.analyser}, but the manifest says ${analyser}. Build it again with ` +
+      'trawl optimize --bm25.',
+  );
+}
+
+/** The result of a search without hits, to be filled query by query. */
+export function emptyResult(queries: number, k: number): LexicalResult {
+  return {
+    counts: new Uint32Array(queries),
+    rows: new Float64Array(queries * k).fill(-1),
+    scores: new Float32Array(queries * k),
+    terms: new Uint32Array(queries),
+    postings: new Float64Array(queries),
+    postingsRead: new Float64Array(queries),
+  };
+}
+
+/** Writes the hits of query `q` and the number of its terms. The reference reads every posting. */
+export function setHits(result: LexicalResult, q: number, best: TopK, terms: number): void {
+  const k = result.rows.length / result.counts.length;
+  const { rows, scores } = best.sorted();
+  result.counts[q] = rows.length;
+  result.rows.set(rows, q * k);
+  result.scores.set(scores, q * k);
+  result.terms[q] = terms;
+  result.postingsRead[q] = result.postings[q]!;
 }

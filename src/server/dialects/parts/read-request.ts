@@ -28,12 +28,11 @@ export function field(body: JsonObject, name: string): unknown {
   return Object.hasOwn(body, name) ? body[name] : undefined;
 }
 
-export function isJsonObject(body: unknown): body is JsonObject {
-  return isObject(body);
+export function hasField(body: unknown, ...names: readonly string[]): boolean {
+  return isObject(body) && names.some((name) => field(body, name) !== undefined);
 }
 
 export interface ReadLimits {
-  /** Largest length of any list. */
   readonly items: number;
   /** Largest length of any text, in UTF-16 units. */
   readonly characters: number;
@@ -49,7 +48,7 @@ export interface ReadLimits {
  * @throws RequestError INVALID_REQUEST; TOO_MANY_QUERIES or QUERY_TOO_LONG for a list or text over the limits.
  */
 export function readRequest<Schema extends TSchema>(schema: Schema, body: unknown, most: ReadLimits): Static<Schema> {
-  if (!isJsonObject(body)) {
+  if (!isObject(body)) {
     throw new RequestError('INVALID_REQUEST', 'The body must be a JSON object.', [
       {
         type: 'model_attributes_type',
@@ -82,9 +81,9 @@ class Reader {
       case 'array':
         return this.#list(node, value, place);
       case 'string':
-        return typeof value === 'string'
-          ? this.#text(value, place)
-          : this.#issue('string_type', 'a valid string', value, place);
+        if (typeof value !== 'string') return this.#issue('string_type', 'a valid string', value, place);
+        if (value.length > this.#most.characters) throw tooLong(value.length, this.#most.characters, place);
+        return value;
       case 'integer':
         return this.#number(laxInteger(value), node, value, place);
       case 'number':
@@ -98,13 +97,8 @@ class Reader {
     }
   }
 
-  #text(value: string, place: Place): string {
-    if (value.length > this.#most.characters) throw tooLong(value.length, this.#most.characters, place);
-    return value;
-  }
-
   #object(node: Node, value: unknown, place: Place): unknown {
-    if (!isJsonObject(value)) return this.#issue('dict_type', 'a valid dictionary', value, place);
+    if (!isObject(value)) return this.#issue('dict_type', 'a valid dictionary', value, place);
     const properties = node.properties ?? {};
     const result: Record<string, unknown> = {};
     for (const [name, member] of Object.entries(properties)) {
@@ -151,18 +145,18 @@ class Reader {
     return this.#issue('literal_error', choices.map((choice) => `'${choice}'`).join(' or '), value, place);
   }
 
-  #number(read: LaxResult<number>, node: Node, value: unknown, place: Place): unknown {
-    if (read.ok && node.minimum !== undefined && read.value < node.minimum) {
-      return this.#issue('greater_than_equal', `greater than or equal to ${node.minimum}`, value, place);
+  #number(read: number | Fault, { minimum, maximum }: Node, value: unknown, place: Place): unknown {
+    if (typeof read === 'number' && minimum !== undefined && read < minimum) {
+      return this.#issue('greater_than_equal', `greater than or equal to ${minimum}`, value, place);
     }
-    if (read.ok && node.maximum !== undefined && read.value > node.maximum) {
-      return this.#issue('less_than_equal', `less than or equal to ${node.maximum}`, value, place);
+    if (typeof read === 'number' && maximum !== undefined && read > maximum) {
+      return this.#issue('less_than_equal', `less than or equal to ${maximum}`, value, place);
     }
     return this.#lax(read, value, place);
   }
 
-  #lax(read: LaxResult<unknown>, value: unknown, place: Place): unknown {
-    if (read.ok) return read.value;
+  #lax(read: number | boolean | Fault, value: unknown, place: Place): unknown {
+    if (typeof read !== 'object') return read;
     this.#issues.add(read.type, place, read.msg, value);
     return undefined;
   }
@@ -194,10 +188,11 @@ function tooMany(count: number, most: number, place: Place): RequestError {
   ]);
 }
 
-/** A value as pydantic's lax mode parses it, or pydantic's error type and message. */
-type LaxResult<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly type: string; readonly msg: string };
+/** Why pydantic's lax mode does not parse a value: its error type and message. */
+interface Fault {
+  readonly type: string;
+  readonly msg: string;
+}
 
 /** "2", " 2 ", "+2", "2.0" and "1_000"; not "2.5", "2.", "1e2" or "0x2". */
 const INTEGER_TEXT = /^\s*[+-]?\d+(?:_\d+)*(?:\.0+)?\s*$/;
@@ -208,52 +203,48 @@ const TRUE_TEXTS = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
 const FALSE_TEXTS = new Set(['0', 'false', 'f', 'no', 'n', 'off']);
 
 /** Compared with pydantic 2 value by value in test/server/lax-values.test.ts. */
-function laxInteger(value: unknown): LaxResult<number> {
+function laxInteger(value: unknown): number | Fault {
   switch (typeof value) {
     case 'boolean':
-      return { ok: true, value: value ? 1 : 0 };
+      return value ? 1 : 0;
     case 'number':
       // JSON.parse turns an integer beyond the range of doubles into Infinity.
-      if (Number.isInteger(value) || !Number.isFinite(value)) return { ok: true, value };
-      return fail('int_from_float', 'Input should be a valid integer, got a number with a fractional part');
+      if (Number.isInteger(value) || !Number.isFinite(value)) return value;
+      return { type: 'int_from_float', msg: 'Input should be a valid integer, got a number with a fractional part' };
     case 'string':
       if (value.length > MAX_INTEGER_CHARACTERS) {
-        return fail('int_parsing_size', 'Unable to parse input string as an integer, exceeded maximum size');
+        return { type: 'int_parsing_size', msg: 'Unable to parse input string as an integer, exceeded maximum size' };
       }
-      if (INTEGER_TEXT.test(value)) return { ok: true, value: Number(value.replaceAll('_', '')) };
-      return fail('int_parsing', 'Input should be a valid integer, unable to parse string as an integer');
+      if (INTEGER_TEXT.test(value)) return Number(value.replaceAll('_', ''));
+      return { type: 'int_parsing', msg: 'Input should be a valid integer, unable to parse string as an integer' };
     default:
-      return fail('int_type', 'Input should be a valid integer');
+      return { type: 'int_type', msg: 'Input should be a valid integer' };
   }
 }
 
-function laxBoolean(value: unknown): LaxResult<boolean> {
-  const unreadable = fail('bool_parsing', 'Input should be a valid boolean, unable to interpret input');
+function laxBoolean(value: unknown): boolean | Fault {
+  const unreadable = { type: 'bool_parsing', msg: 'Input should be a valid boolean, unable to interpret input' };
+  const notBoolean = { type: 'bool_type', msg: 'Input should be a valid boolean' };
   switch (typeof value) {
     case 'boolean':
-      return { ok: true, value };
+      return value;
     case 'number':
-      if (value === 0 || value === 1) return { ok: true, value: value === 1 };
-      return Number.isInteger(value) ? unreadable : fail('bool_type', 'Input should be a valid boolean');
+      if (value === 0 || value === 1) return value === 1;
+      return Number.isInteger(value) ? unreadable : notBoolean;
     case 'string': {
       const text = value.toLowerCase();
-      if (TRUE_TEXTS.has(text)) return { ok: true, value: true };
-      return FALSE_TEXTS.has(text) ? { ok: true, value: false } : unreadable;
+      return TRUE_TEXTS.has(text) || (FALSE_TEXTS.has(text) ? false : unreadable);
     }
     default:
-      return fail('bool_type', 'Input should be a valid boolean');
+      return notBoolean;
   }
 }
 
 /** A finite number, or a text with one ("1e-3"). */
-function laxNumber(value: unknown): LaxResult<number> {
+function laxNumber(value: unknown): number | Fault {
   const read = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-  if (typeof read === 'number' && Number.isFinite(read)) return { ok: true, value: read };
+  if (typeof read === 'number' && Number.isFinite(read)) return read;
   return typeof value === 'string'
-    ? fail('float_parsing', 'Input should be a valid number, unable to parse string as a number')
-    : fail('float_type', 'Input should be a valid finite number');
-}
-
-function fail(type: string, msg: string): LaxResult<never> {
-  return { ok: false, type, msg };
+    ? { type: 'float_parsing', msg: 'Input should be a valid number, unable to parse string as a number' }
+    : { type: 'float_type', msg: 'Input should be a valid finite number' };
 }

@@ -1,7 +1,7 @@
 import { isObject, jsonExcerpt } from '../../../base/objects.ts';
 import type { ServerList, ServerPassage } from '../dialect.ts';
 
-/** The member of an object in a reply; undefined if it is absent or null. Throws an Error if `value` is no object. */
+/** The member of an object in a reply; undefined if it is absent or null. Throws an Error if `value` is not an object. */
 export function member(value: unknown, name: string): unknown {
   if (!isObject(value))
     throw new Error(`its reply has ${jsonExcerpt(value)} in place of an object with ${JSON.stringify(name)}`);
@@ -23,18 +23,16 @@ export function text(value: unknown): string {
   throw new Error(`its reply has ${jsonExcerpt(value)} in place of a text`);
 }
 
-/** A text; undefined for anything else. */
 export function textOrNone(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** An id as text; undefined if it is absent or no id. */
+/** An id as text; undefined if there is none. */
 export function idText(value: unknown): string | undefined {
   if (typeof value === 'string' && value !== '') return value;
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : undefined;
 }
 
-/** A score; undefined if it is no number. */
 export function scoreOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined;
 }
@@ -61,12 +59,8 @@ export function rowPassage(row: unknown, score?: unknown): ServerPassage {
   const id = [member(row, 'id'), member(row, '_id'), member(row, 'docid')]
     .map(idText)
     .find((each) => each !== undefined);
-  return {
-    ...textPassage(contents, score),
-    id,
-    ...(title === undefined ? {} : { title }),
-    ...(body === undefined ? {} : { text: body }),
-  };
+  const passage = textPassage(contents, score);
+  return { ...passage, id, title: title ?? passage.title, text: body ?? passage.text };
 }
 
 /** Search-R1's reply: the lists of its member `result`. */

@@ -2,12 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
 import { defineDialect } from '../dialect.ts';
 import { nullable, Query } from '../parts/common-fields.ts';
-import { separated } from '../parts/search-plan.ts';
-import { firstOf } from './rerank-documents.ts';
-import { rerankPlan } from './rerank-plan.ts';
-import { sigmoid } from './tei-rerank.ts';
+import { pieces, separated } from '../parts/search-plan.ts';
+import { firstOf, rerankPlan, sigmoid } from './rerank-plan.ts';
 
-/** Infinity: requests as of Cohere, but documents of the reply are texts, and scores the sigmoid of the model's output. */
+/** Infinity: requests like Cohere's. In the reply, documents are texts, and scores the sigmoid of the model's output. */
 export const infinityRerank = defineDialect({
   name: 'infinity-rerank',
   path: '/rerank',
@@ -39,20 +37,15 @@ export const infinityRerank = defineDialect({
     query: 'who designed the Brooklyn Bridge',
     documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
   },
-  client: null,
   plan({ query, documents, top_n, return_documents, raw_scores }) {
-    return rerankPlan({ lists: [{ query, passages: documents }], raw: true }, function* ({ ranked, tokens, model }) {
-      yield '{"object":"rerank","results":[';
-      yield* separated(firstOf(ranked[0]!, top_n), ({ index, score }) =>
-        JSON.stringify({
-          relevance_score: raw_scores ? score : sigmoid(score),
-          index,
-          ...(return_documents ? { document: documents[index] } : {}),
-        }),
-      );
+    return rerankPlan([{ query, passages: documents }], true, ({ ranked, tokens, model }) => {
+      const results = separated(firstOf(ranked[0]!, top_n), ({ index, score }) => {
+        const document = return_documents ? documents[index] : undefined;
+        return JSON.stringify({ relevance_score: raw_scores ? score : sigmoid(score), index, document });
+      });
       const usage = { prompt_tokens: tokens, total_tokens: tokens };
       const rest = { model, usage, id: randomUUID(), created: Math.floor(Date.now() / 1000) };
-      yield `],${JSON.stringify(rest).slice(1)}`;
+      return pieces`{"object":"rerank","results":[${results}],${JSON.stringify(rest).slice(1)}`;
     });
   },
 });

@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { type Static, Type } from 'typebox';
-import type { RankedPassage } from '../../../encoder/rerank/rank-by-score.ts';
+import { isObject } from '../../../base/objects.ts';
 import { defineDialect } from '../dialect.ts';
-import { nullable, Query } from '../parts/common-fields.ts';
-import { refuse } from '../parts/questions.ts';
-import { field, isJsonObject } from '../parts/read-request.ts';
-import { separated } from '../parts/search-plan.ts';
-import { rerankPlan } from './rerank-plan.ts';
+import { nullable, Query, refuse } from '../parts/common-fields.ts';
+import { field } from '../parts/read-request.ts';
+import { pieces, separated } from '../parts/search-plan.ts';
+import { firstOf, rerankPlan } from './rerank-plan.ts';
 
 const Documents = Type.Union(
   [Type.String(), Type.Array(Type.Unknown({ description: 'A text, or an object with a text.' }))],
   { description: 'The documents to rank.' },
 );
 
-/** The fields that requests of several rerank services share. Each service ignores those of the others, and so does Trawl. */
+/** The fields that requests of several rerank services share. Each service ignores the fields of the others, and so does Trawl. */
 const Request = Type.Object({
   model: nullable(Type.String(), "Any name: the reranker is the server's."),
   query: Query,
@@ -51,7 +50,6 @@ const parts = {
     documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
     top_n: 1,
   },
-  client: null,
 } as const;
 
 /**
@@ -87,29 +85,30 @@ export const rerankV2 = defineDialect({
 });
 
 function plan(request: Request, version: string) {
-  const { query, return_documents, use_activation } = request;
+  const { query, return_documents, top_n, rank_fields } = request;
   const documents = typeof request.documents === 'string' ? [request.documents] : request.documents;
-  const passages = documents.map((document, i) => textOf(document, request.rank_fields, i));
-  const raw = use_activation === false;
-  return rerankPlan({ lists: [{ query, passages }], raw }, function* ({ ranked, tokens, model }) {
-    yield `{"id":"${randomUUID()}","model":${JSON.stringify(model)},"results":[`;
-    yield* separated(firstOf(ranked[0]!, request.top_n), ({ index, score }) => {
-      const document = return_documents === false ? undefined : documentOf(documents[index], passages[index]!);
-      return JSON.stringify({ index, relevance_score: score, document });
+  const passages = documents.map((document, i) => rankedText(document, rank_fields, i));
+  return rerankPlan([{ query, passages }], request.use_activation === false, ({ ranked, tokens, model }) => {
+    const results = separated(firstOf(ranked[0]!, top_n), ({ index, score }) => {
+      const given = documents[index];
+      const document = { text: passages[index], ...(isObject(given) ? given : {}) };
+      return JSON.stringify({
+        index,
+        relevance_score: score,
+        document: return_documents === false ? undefined : document,
+      });
     });
-    yield `],"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}},"meta":{"api_version":{"version":"${version}"}}}`;
+    const usage = { prompt_tokens: tokens, total_tokens: tokens };
+    const rest = { usage, meta: { api_version: { version } } };
+    const head = JSON.stringify({ id: randomUUID(), model }).slice(0, -1);
+    return pieces`${head},"results":[${results}],${JSON.stringify(rest).slice(1)}`;
   });
 }
 
-/** The first `top_n`; all if it is null or 0. */
-export function firstOf(ranked: readonly RankedPassage[], topN: number | null): readonly RankedPassage[] {
-  return ranked.slice(0, topN || ranked.length);
-}
-
 /** The text that the reranker reads: several fields, one per line. */
-function textOf(document: unknown, rankFields: readonly string[] | null, place: number): string {
+function rankedText(document: unknown, rankFields: readonly string[] | null, place: number): string {
   if (typeof document === 'string') return document;
-  if (!isJsonObject(document)) refuse(['documents', place], 'Expected a string or an object');
+  if (!isObject(document)) refuse(['documents', place], 'Expected a string or an object');
   const fields = rankFields === null || rankFields.length === 0 ? ['text'] : rankFields;
   const values = fields.map((name) => field(document, name));
   const missing = fields.find((_, i) => typeof values[i] !== 'string');
@@ -118,8 +117,4 @@ function textOf(document: unknown, rankFields: readonly string[] | null, place: 
     refuse(['documents', place, missing.slice(0, 100)], reason);
   }
   return values.join('\n');
-}
-
-function documentOf(document: unknown, text: string): object {
-  return isJsonObject(document) ? { text, ...document } : { text };
 }

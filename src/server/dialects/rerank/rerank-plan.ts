@@ -1,26 +1,16 @@
-import { type RankedPassage, rankByScore } from '../../../encoder/rerank/rank-by-score.ts';
-import type { RerankList } from '../../../encoder/rerank/reranker.ts';
-import type { RetrieverInfo } from '../../../search/retriever-info.ts';
+import { type RankedPassage, type RerankList, rankByScore } from '../../../encoder/rerank/reranker.ts';
 import type { Plan } from '../dialect.ts';
-
-/** The lists of a rerank request, ranked. */
-export interface Reranked {
-  /** One per list: its passages, best first, equal scores in their order. */
-  readonly ranked: readonly (readonly RankedPassage[])[];
-  /** Tokens that the reranker read. */
-  readonly tokens: number;
-  /** Name of the reranker. */
-  readonly model: string;
-}
 
 /**
  * The plan of a request that sends the passages to rank.
  *
  * @param raw whether scores are the model's output before its activation.
+ * @param reply gets the passages of each list, best first, equal scores in their order; the tokens that the reranker read; and its name.
  */
 export function rerankPlan(
-  { lists, raw = false }: { readonly lists: readonly RerankList[]; readonly raw?: boolean },
-  reply: (result: Reranked) => Iterable<string>,
+  lists: readonly RerankList[],
+  raw: boolean,
+  reply: (result: { ranked: readonly (readonly RankedPassage[])[]; tokens: number; model: string }) => Iterable<string>,
 ): Plan {
   return {
     queries: lists.length,
@@ -35,11 +25,18 @@ export function rerankPlan(
         truncated += outcome.truncated;
         return rankByScore(outcome.scores);
       });
-      return { timings, search: null, truncated, pieces: reply({ ranked, tokens, model: nameOf(retriever.info) }) };
+      const model = retriever.info.reranker?.name ?? '';
+      return { timings, truncated, pieces: reply({ ranked, tokens, model }) };
     },
   };
 }
 
-function nameOf({ reranker }: RetrieverInfo): string {
-  return reranker?.name ?? '';
+/** The first `top_n`; all if it is null or 0. */
+export function firstOf(ranked: readonly RankedPassage[], topN: number | null): readonly RankedPassage[] {
+  return ranked.slice(0, topN || ranked.length);
+}
+
+/** A float32, as the servers of other projects return it. */
+export function sigmoid(logit: number): number {
+  return Math.fround(1 / (1 + Math.exp(-logit)));
 }

@@ -1,9 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { defineDialect } from '../dialect.ts';
-import { nullable, Queries, ReturnScores, Score } from '../parts/common-fields.ts';
-import { refuse } from '../parts/questions.ts';
-import { field, isJsonObject } from '../parts/read-request.ts';
-import { separated } from '../parts/search-plan.ts';
+import { nullableCount, Queries, ReturnScores, refuse, TextLists } from '../parts/common-fields.ts';
+import { hasField } from '../parts/read-request.ts';
+import { pieces, separated } from '../parts/search-plan.ts';
 import { rerankPlan } from './rerank-plan.ts';
 
 const Contents = Type.Optional(Type.String({ description: 'Title, newline, text.' }));
@@ -15,8 +14,8 @@ const Passage = Type.Object(
 );
 
 /**
- * Search-R1's reranker (`rerank_server.py`). Each query is scored with its own documents: the original scores it with those of all
- * queries, and drops queries without documents.
+ * Search-R1's reranker (`rerank_server.py`). Each query is scored with its own documents: the original scores it with the
+ * documents of all queries, and drops queries without documents.
  */
 export const searchR1Reranker = defineDialect({
   name: 'search-r1-reranker',
@@ -28,20 +27,10 @@ export const searchR1Reranker = defineDialect({
   request: Type.Object({
     queries: Queries,
     documents: Type.Array(Type.Array(Passage), { description: 'One list per query.' }),
-    rerank_topk: nullable(
-      Type.Integer({ minimum: 0 }),
-      "Documents per query. Absent, null or 0: the server's --topk, 3 by default.",
-    ),
+    rerank_topk: nullableCount("Documents per query. Absent, null or 0: the server's --topk, 3 by default."),
     return_scores: ReturnScores,
   }),
-  reply: Type.Object({
-    result: Type.Array(
-      Type.Array(Type.Union([Type.String(), Type.Object({ document: Type.String(), score: Score })])),
-      {
-        description: 'One list per query, best first. Without return_scores the entries are texts.',
-      },
-    ),
-  }),
+  reply: TextLists,
   example: {
     queries: ['who designed the Brooklyn Bridge'],
     documents: [
@@ -49,32 +38,30 @@ export const searchR1Reranker = defineDialect({
     ],
     return_scores: true,
   },
-  claims: (body) => isJsonObject(body) && field(body, 'queries') !== undefined,
-  client: null,
+  claims: (body) => hasField(body, 'queries'),
   plan({ queries, documents, rerank_topk, return_scores }, { topk }) {
     if (documents.length !== queries.length) {
       refuse(['documents'], `Expected one list per query, got ${documents.length} lists for ${queries.length} queries`);
     }
     const lists = queries.map((query, i) => ({
       query,
-      passages: documents[i]!.map((passage, j) => textOf(passage, i, j)),
+      passages: documents[i]!.map((passage, j) => titledText(passage, i, j)),
     }));
-    return rerankPlan({ lists }, function* ({ ranked }) {
-      yield '{"result":[';
-      yield* separated(ranked, (passages, i) => {
+    return rerankPlan(lists, false, ({ ranked }) => {
+      const results = separated(ranked, (passages, i) => {
         const texts = passages.slice(0, rerank_topk || topk).map(({ index, score }) => {
           const text = lists[i]!.passages[index]!;
           return return_scores ? { document: text, score } : text;
         });
         return JSON.stringify(texts);
       });
-      yield ']}';
+      return pieces`{"result":[${results}]}`;
     });
   },
 });
 
 /** The text as the original scores and returns it: `(Title: …) …`, with the first line as title. */
-function textOf({ contents, document }: Static<typeof Passage>, query: number, place: number): string {
+function titledText({ contents, document }: Static<typeof Passage>, query: number, place: number): string {
   const whole = contents ?? document?.contents;
   if (whole === undefined) refuse(['documents', query, place], 'Expected contents, or document with contents');
   const [title, ...text] = whole.split('\n');

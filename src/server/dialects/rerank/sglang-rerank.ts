@@ -1,11 +1,10 @@
 import { Type } from 'typebox';
 import { defineDialect } from '../dialect.ts';
 import { nullable, Query } from '../parts/common-fields.ts';
-import { separated } from '../parts/search-plan.ts';
-import { firstOf } from './rerank-documents.ts';
-import { rerankPlan } from './rerank-plan.ts';
+import { pieces, separated } from '../parts/search-plan.ts';
+import { firstOf, rerankPlan } from './rerank-plan.ts';
 
-/** SGLang: requests as of Cohere, answered with a bare list. */
+/** SGLang: requests like Cohere's, answered with a bare list. */
 export const sglangRerank = defineDialect({
   name: 'sglang-rerank',
   path: '/v1/rerank',
@@ -32,14 +31,13 @@ export const sglangRerank = defineDialect({
     query: 'who designed the Brooklyn Bridge',
     documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
   },
-  client: null,
   plan({ query, documents, top_n, return_documents }) {
-    return rerankPlan({ lists: [{ query, passages: documents }] }, function* ({ ranked }) {
-      yield '[';
-      yield* separated(firstOf(ranked[0]!, top_n), ({ index, score }) =>
-        JSON.stringify({ score, ...(return_documents ? { document: documents[index] } : {}), index, meta_info: {} }),
-      );
-      yield ']';
+    return rerankPlan([{ query, passages: documents }], false, ({ ranked }) => {
+      const results = separated(firstOf(ranked[0]!, top_n), ({ index, score }) => {
+        const document = return_documents ? documents[index] : undefined;
+        return JSON.stringify({ score, document, index, meta_info: {} });
+      });
+      return pieces`[${results}]`;
     });
   },
 });

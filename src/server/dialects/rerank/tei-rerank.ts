@@ -2,9 +2,9 @@ import { Type } from 'typebox';
 import type { TrawlError } from '../../../base/errors.ts';
 import { defineDialect } from '../dialect.ts';
 import { nullable, Query } from '../parts/common-fields.ts';
-import { field, isJsonObject } from '../parts/read-request.ts';
-import { separated } from '../parts/search-plan.ts';
-import { rerankPlan } from './rerank-plan.ts';
+import { hasField } from '../parts/read-request.ts';
+import { pieces, separated } from '../parts/search-plan.ts';
+import { rerankPlan, sigmoid } from './rerank-plan.ts';
 
 /** `error_type` by status. */
 const ERROR_TYPES: Readonly<Record<number, string>> = { 413: 'Validation', 422: 'Validation', 429: 'Overloaded' };
@@ -42,30 +42,20 @@ export const teiRerank = defineDialect({
     query: 'who designed the Brooklyn Bridge',
     texts: ['John A. Roebling designed it.', 'Helsinki is a city.'],
   },
-  claims: (body) => isJsonObject(body) && field(body, 'texts') !== undefined,
+  claims: (body) => hasField(body, 'texts'),
   statuses: { NOT_SUPPORTED: 424, OVERLOADED: 429 },
   errorBody: teiError,
-  client: null,
   plan({ query, texts, raw_scores, return_text }) {
-    return rerankPlan({ lists: [{ query, passages: texts }], raw: true }, function* ({ ranked }) {
+    return rerankPlan([{ query, passages: texts }], true, ({ ranked }) => {
       const passages = [...ranked[0]!].sort((a, b) => b.score - a.score || b.index - a.index);
-      yield '[';
-      yield* separated(passages, ({ index, score }) =>
-        JSON.stringify({
-          index,
-          score: raw_scores ? score : sigmoid(score),
-          ...(return_text ? { text: texts[index] } : {}),
-        }),
-      );
-      yield ']';
+      const results = separated(passages, ({ index, score }) => {
+        const text = return_text ? texts[index] : undefined;
+        return JSON.stringify({ index, score: raw_scores ? score : sigmoid(score), text });
+      });
+      return pieces`[${results}]`;
     });
   },
 });
-
-/** A float32, as the servers of these dialects return it. */
-export function sigmoid(logit: number): number {
-  return Math.fround(1 / (1 + Math.exp(-logit)));
-}
 
 function teiError(error: TrawlError, status: number): string {
   const message = status === 500 ? 'The server failed. Its log has the details.' : error.message;

@@ -1,4 +1,4 @@
-import { millisecondsOf, offsetMs, utcTime } from '../../../engine/filter/utc-time.ts';
+import { millisecondsOf, offsetMs, utcTime } from '../../../engine/filter/date.ts';
 
 /**
  * Dates as Elasticsearch's `strict_date_optional_time||epoch_millis` reads them: `2020`, `2020-01-31`, `2020-01-31T12:30:05.250Z`,
@@ -14,26 +14,27 @@ export interface DateReading {
 
 type DateFormat = 'date' | 'epoch_millis' | 'epoch_second';
 
-/** Names of the formats that are read; those of one line are read alike. */
-const FORMAT_NAMES: ReadonlyMap<string, DateFormat> = new Map([
-  ...['strict_date_optional_time', 'date_optional_time', 'strict_date_optional_time_nanos'].map(
-    (name): [string, DateFormat] => [name, 'date'],
-  ),
-  ...['strict_date', 'date', 'yyyy-MM-dd', 'strict_date_time', 'date_time'].map((name): [string, DateFormat] => [
-    name,
-    'date',
-  ]),
+/** Date formats by name. Every form of a calendar date is read alike. */
+const FORMATS: ReadonlyMap<string, DateFormat> = new Map<string, DateFormat>([
+  ['strict_date_optional_time', 'date'],
+  ['date_optional_time', 'date'],
+  ['strict_date_optional_time_nanos', 'date'],
+  ['strict_date', 'date'],
+  ['date', 'date'],
+  ['yyyy-MM-dd', 'date'],
+  ['strict_date_time', 'date'],
+  ['date_time', 'date'],
   ['epoch_millis', 'epoch_millis'],
   ['epoch_second', 'epoch_second'],
 ]);
 
 /** The formats of a text such as `yyyy-MM-dd||epoch_millis`; undefined if one is not known. */
 export function dateFormats(text: string): readonly DateFormat[] | undefined {
-  const formats = text.split('||').map((name) => FORMAT_NAMES.get(name));
+  const formats = text.split('||').map((name) => FORMATS.get(name));
   return formats.includes(undefined) ? undefined : (formats as readonly DateFormat[]);
 }
 
-/** Milliseconds since 1970; undefined for a text that is no date. */
+/** Milliseconds since 1970; undefined for a text that is not a date. */
 export function parseDateMath(text: string, reading: DateReading): number | undefined {
   if (text.startsWith('now')) return applied(text.slice(3), reading.now, reading);
   const [date = '', math, ...more] = text.split('||');
@@ -84,21 +85,18 @@ function applied(math: string, from: number, { roundUp }: DateReading): number |
     MATH.lastIndex = at;
     const match = MATH.exec(math);
     if (match === null) return undefined;
-    const [whole, sign, number, unit, rounding] = match;
+    const [whole, sign, number, letter, rounding] = match;
     at += whole.length;
+    const unit = (letter ?? rounding)!.replace('H', 'h') as Unit;
     if (rounding === undefined) {
-      time = added(time, (sign === '-' ? -1 : 1) * Number(number ?? 1), unitOf(unit!));
+      time = added(time, (sign === '-' ? -1 : 1) * Number(number ?? 1), unit);
     } else {
-      const start = startOf(time, unitOf(rounding));
-      time = roundUp ? added(start, 1, unitOf(rounding)) - 1 : start;
+      const start = startOf(time, unit);
+      time = roundUp ? added(start, 1, unit) - 1 : start;
     }
     if (!Number.isFinite(time)) return undefined;
   }
   return time;
-}
-
-function unitOf(letter: string): Unit {
-  return letter === 'H' ? 'h' : (letter as Unit);
 }
 
 const MS: Readonly<Record<Exclude<Unit, 'y' | 'M'>, number>> = {

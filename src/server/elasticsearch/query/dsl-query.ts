@@ -14,11 +14,20 @@ export type DslQuery = Boosted &
       } & TextSearch)
     | { readonly type: 'term'; readonly field: string; readonly term: DslValue }
     | { readonly type: 'terms'; readonly field: string; readonly terms: readonly DslValue[] }
-    | DslRange
+    | ({ readonly type: 'range'; readonly field: string } & DslRange)
     | DslKnn
     | { readonly type: 'ids'; readonly ids: readonly string[] }
     | { readonly type: 'exists'; readonly field: string }
-    | DslBool
+    | {
+        readonly type: 'bool';
+        readonly must: readonly DslQuery[];
+        readonly should: readonly DslQuery[];
+        readonly filter: readonly DslQuery[];
+        readonly mustNot: readonly DslQuery[];
+        readonly minimumShouldMatch: string | undefined;
+        /** Whether a bool of only `must_not` matches the other passages. */
+        readonly adjustPureNegative: boolean;
+      }
     | { readonly type: 'dis-max'; readonly queries: readonly DslQuery[]; readonly tieBreaker: number }
     | { readonly type: 'constant-score'; readonly filter: DslQuery }
     | { readonly type: 'match-all' }
@@ -36,8 +45,6 @@ export interface DslValue {
 }
 
 export interface DslRange {
-  readonly type: 'range';
-  readonly field: string;
   readonly bounds: { readonly [Name in BoundName]?: DslValue };
   /** Formats of dates with `||` in between; undefined: Elasticsearch's default. */
   readonly format: string | undefined;
@@ -56,6 +63,8 @@ export interface DslKnn {
   readonly filter: readonly DslQuery[];
 }
 
+export type BoostedKnn = DslKnn & Boosted;
+
 /** The parts of `match`, and of `multi_match` in each of its fields. */
 export interface TextSearch {
   readonly text: string;
@@ -71,39 +80,22 @@ export interface FieldPattern {
   readonly boost: number;
 }
 
-interface DslBool {
-  readonly type: 'bool';
-  readonly must: readonly DslQuery[];
-  readonly should: readonly DslQuery[];
-  readonly filter: readonly DslQuery[];
-  readonly mustNot: readonly DslQuery[];
-  readonly minimumShouldMatch: string | undefined;
-  /** Whether a bool of only `must_not` matches the other passages. */
-  readonly adjustPureNegative: boolean;
-}
-
-/** The texts of a query that are analysed, those of nested queries included. */
-export function* analysedTexts(query: DslQuery): Generator<string> {
+/** The texts that are analysed, of a query and of the queries within it. */
+export function analysedTexts(query: DslQuery): string[] {
   switch (query.type) {
     case 'match':
     case 'multi-match':
-      yield query.text;
-      break;
+      return [query.text];
     case 'bool':
-      for (const clauses of [query.must, query.should, query.filter, query.mustNot]) {
-        for (const clause of clauses) yield* analysedTexts(clause);
-      }
-      break;
+      return [query.must, query.should, query.filter, query.mustNot].flat().flatMap(analysedTexts);
     case 'dis-max':
-      for (const each of query.queries) yield* analysedTexts(each);
-      break;
+      return query.queries.flatMap(analysedTexts);
     case 'constant-score':
-      yield* analysedTexts(query.filter);
-      break;
+      return analysedTexts(query.filter);
     case 'knn':
-      for (const filter of query.filter) yield* analysedTexts(filter);
-      break;
+      return query.filter.flatMap(analysedTexts);
     default:
+      return [];
   }
 }
 

@@ -3,7 +3,6 @@ import type { Metric } from '../../../engine/metric.ts';
 import { RowBitmap } from '../../../engine/row-bitmap.ts';
 import type { Retriever } from '../../../search/retriever.ts';
 import type { RetrieverInfo } from '../../../search/retriever-info.ts';
-import type { ElasticsearchError } from '../elasticsearch-error.ts';
 import { queryFailure } from '../elasticsearch-error.ts';
 import type { DslKnn } from './dsl-query.ts';
 import { queriedField } from './queried-field.ts';
@@ -14,19 +13,11 @@ export interface ScoredRow {
   readonly score: number;
 }
 
-export interface NearestRequest {
-  readonly knn: DslKnn;
-  readonly k: number;
-  /** The rows that match the filter of the knn; undefined: all. */
-  readonly rows: RowBitmap | undefined;
-  readonly signal: AbortSignal;
-}
-
 /** Names of Elasticsearch's similarities. */
-export type Similarity = 'cosine' | 'dot_product' | 'max_inner_product' | 'l2_norm';
+type Similarity = 'cosine' | 'dot_product' | 'max_inner_product' | 'l2_norm';
 
 /** The similarity by which Elasticsearch would search the vectors of an index. */
-export function similarityOf({ metric, model }: Pick<RetrieverInfo, 'metric' | 'model'>): Similarity {
+export function similarityOf({ metric, model }: RetrieverInfo): Similarity {
   const names: Readonly<Record<Metric, Similarity>> = {
     cosine: 'cosine',
     l2: 'l2_norm',
@@ -36,32 +27,33 @@ export function similarityOf({ metric, model }: Pick<RetrieverInfo, 'metric' | '
   return names[metric ?? 'cosine'];
 }
 
-/** The nearest rows of one index, best first. A field that the index does not have, or that has no vectors, is an error. */
+/**
+ * The nearest rows of one index, best first; none if it does not have the field.
+ *
+ * @param options.rows the rows that match the filter of the knn; undefined: all.
+ * @throws ElasticsearchError for a field without vectors, or a vector that does not fit the index.
+ */
 export async function nearestRows(
-  retriever: Pick<Retriever, 'info' | 'nearest'>,
-  { knn, k, rows, signal }: NearestRequest,
+  retriever: Retriever,
+  { knn, ...options }: { knn: DslKnn; k: number; rows: RowBitmap | undefined; signal: AbortSignal },
 ): Promise<readonly ScoredRow[]> {
   const { info } = retriever;
   const field = queriedField(knn.field, info);
   if (field === undefined) return [];
-  if (field.kind !== 'vector') throw failure(info, '[knn] queries are only supported on [dense_vector] fields');
+  if (field.kind !== 'vector')
+    throw queryFailure(info.index, '[knn] queries are only supported on [dense_vector] fields');
   const { vector } = knn;
   if (vector.length !== info.dimension) {
-    throw failure(
-      info,
+    throw queryFailure(
+      info.index,
       `The query vector has a different number of dimensions [${vector.length}] than the document vectors [${info.dimension}].`,
     );
   }
   const similarity = similarityOf(info);
   if (similarity === 'cosine' && vector.every((value) => value === 0)) {
-    throw failure(info, 'The [cosine] similarity does not support vectors with zero magnitude.');
+    throw queryFailure(info.index, 'The [cosine] similarity does not support vectors with zero magnitude.');
   }
-  const { nearest } = await retriever.nearest({
-    vector: Float32Array.from(vector),
-    k,
-    rows,
-    signal,
-  });
+  const { nearest } = await retriever.nearest({ vector: Float32Array.from(vector), ...options });
   const least =
     knn.similarity === undefined
       ? Number.NEGATIVE_INFINITY
@@ -73,7 +65,7 @@ export async function nearestRows(
 
 const { fround } = Math;
 
-/** Elasticsearch's score of a similarity, in float32. That of `l2_norm` is the negated square of the distance. */
+/** Elasticsearch's score of a similarity, in float32. `value` is a cosine, a dot product, or for `l2_norm` the negated square of the distance. */
 function scoreOf(similarity: Similarity, value: number): number {
   const near = fround(value);
   switch (similarity) {
@@ -101,8 +93,4 @@ export function scoredRowsQuery(
   for (const { row } of scored) set.add(row);
   const ascending = [...scored].sort((a, b) => a.row - b.row);
   return { type: 'rows', rows: set, scores: Float32Array.from(ascending, ({ score }) => score), among, boost };
-}
-
-function failure({ index }: Pick<RetrieverInfo, 'index'>, why: string): ElasticsearchError {
-  return queryFailure(index, why);
 }

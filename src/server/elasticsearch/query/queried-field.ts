@@ -7,12 +7,10 @@ import { illegalArgument } from '../elasticsearch-error.ts';
 export const VECTOR_FIELD = 'vector';
 
 /** What a field's name stands for in one index. */
-export type QueriedField =
+type QueriedField =
   | { readonly kind: 'text'; readonly field: LexicalField }
   | { readonly kind: 'column'; readonly column: Column }
   | { readonly kind: 'id' | 'vector' };
-
-type Fields = Pick<RetrieverInfo, 'bm25' | 'columns' | 'dimension' | 'index'>;
 
 /**
  * The field of this name; undefined if the index has none. `title` and `text` are fields with words even if there are columns of these
@@ -20,11 +18,16 @@ type Fields = Pick<RetrieverInfo, 'bm25' | 'columns' | 'dimension' | 'index'>;
  *
  * @throws ElasticsearchError for `title` and `text` of an index that has both as one field.
  */
-export function queriedField(name: string, { bm25, columns, dimension, index }: Fields): QueriedField | undefined {
+export function queriedField(
+  name: string,
+  { bm25, columns, dimension, index }: RetrieverInfo,
+): QueriedField | undefined {
   if (name === '_id') return { kind: 'id' };
   const field = bm25?.fields.find((each) => each === name);
   if (field !== undefined) return { kind: 'text', field };
-  const column = columns.find((each) => each.name === name) ?? columns.find((each) => isKeywordOf(name, each));
+  const column =
+    columns.find((each) => each.name === name) ??
+    columns.find((each) => each.type === 'string' && name === `${each.name}.keyword`);
   if (column !== undefined) return { kind: 'column', column };
   if (name === VECTOR_FIELD && dimension > 0) return { kind: 'vector' };
   if ((name === 'title' || name === 'text') && bm25?.fields.includes('contents') === true) {
@@ -34,8 +37,4 @@ export function queriedField(name: string, { bm25, columns, dimension, index }: 
     );
   }
   return undefined;
-}
-
-function isKeywordOf(name: string, { name: column, type }: Column): boolean {
-  return type === 'string' && name === `${column}.keyword`;
 }

@@ -1,5 +1,6 @@
 import { TrawlError } from '../../../base/errors.ts';
 import type { Analyse } from '../../../engine/lexical/analysis/analysers.ts';
+import type { Bm25Parameters } from '../../../engine/lexical/bm25.ts';
 import type { LexicalQuery } from '../../../engine/lexical/lexical-query.ts';
 import type { LexicalField } from '../../../engine/lexical/lexical-settings.ts';
 import { rewriteQuery } from '../../../engine/reference/lexical/composed-rewrite.ts';
@@ -10,19 +11,15 @@ import {
   nodesOf,
 } from '../../../engine/reference/lexical/composed-tree.ts';
 import type { RowBitmap } from '../../../engine/row-bitmap.ts';
-import { ROW_FIELD } from '../stored-rows.ts';
-import { wordField } from './stored-words.ts';
-import { type BoostScale, sentBoost } from './word-boost.ts';
+import { ROW_FIELD } from '../../published/published-row.ts';
+import { wordField } from '../stored-rows.ts';
 
 /** OpenSearch's limit of the clauses of a query, unless indices.query.bool.max_clause_count says otherwise. */
 const MAX_CLAUSES = 1_024;
-/** Rows with scores of their own that a query can have. */
 const MAX_SCORED_ROWS = 4_096;
 
-/** A query as OpenSearch gets it. */
 export interface SentQuery {
   readonly query: object;
-  /** Distinct terms of the query. */
   readonly terms: number;
   /** Whether k1 and b of the request matter: a term is part of the score. */
   readonly isScored: boolean;
@@ -35,7 +32,6 @@ export interface SentQuery {
 
 interface WordQueryOptions extends BoostScale {
   readonly analyse: Analyse;
-  /** OpenSearch's query for a set of rows. */
   readonly rowsQuery: (rows: RowBitmap) => object;
 }
 
@@ -138,7 +134,7 @@ class QueryWriter {
         should: all(should, scored),
         filter: all(filter, false),
         must_not: all(mustNot, false),
-        ...(should.length === 0 ? {} : { minimum_should_match: isOptional ? minimum : Math.max(1, minimum) }),
+        ...(should.length > 0 && { minimum_should_match: isOptional ? minimum : Math.max(1, minimum) }),
         boost,
       },
     };
@@ -160,4 +156,49 @@ class QueryWriter {
     const script = { lang: 'painless', source: OWN_SCORE, params: { scores: table } };
     return { script_score: { query: set, script, boost } };
   }
+}
+
+const { fround } = Math;
+
+/** Neighbours of the nearest boost that are tried on each side. */
+const NEIGHBOURS = 4;
+
+export interface BoostScale {
+  readonly parameters: Pick<Bm25Parameters, 'k1' | 'k1Factor'>;
+  /** Whether OpenSearch's scores have the factor k1 + 1, as before version 3. */
+  readonly hasFactor: boolean;
+}
+
+/**
+ * The boost of a term that OpenSearch is sent, so that the term gets the weight `termWeight`. Below boosts of `outer`
+ * together, OpenSearch computes float32(float32(outer · boost) · (k1 + 1)), or without the last factor. Not every float32 is such a
+ * product.
+ *
+ * @returns `isExact`: whether OpenSearch and Trawl give the term the same weight. @internal Exported for tests.
+ */
+export function sentBoost(boost: number, outer: number, { parameters, hasFactor }: BoostScale) {
+  const factor = fround(1 + fround(parameters.k1));
+  const total = fround(outer * fround(boost));
+  const wanted = parameters.k1Factor ? fround(total * factor) : total;
+  const given = (sent: number): number => (hasFactor ? fround(fround(outer * sent) * factor) : fround(outer * sent));
+  const near = fround(wanted / outer / (hasFactor ? factor : 1));
+  let best = near;
+  for (const sent of [fround(boost), ...neighboursOf(near)]) {
+    if (given(sent) === wanted) return { boost: sent, isExact: true };
+    if (Math.abs(given(sent) - wanted) < Math.abs(given(best) - wanted)) best = sent;
+  }
+  return { boost: best, isExact: false };
+}
+
+/** The float32 numbers around a positive one, nearest first. */
+function neighboursOf(value: number): number[] {
+  const found = [value];
+  for (let distance = 1; distance <= NEIGHBOURS; distance++) {
+    for (const step of [-distance, distance]) {
+      const bits = new Uint32Array(Float32Array.of(value).buffer);
+      bits[0]! += step;
+      found.push(new Float32Array(bits.buffer)[0]!);
+    }
+  }
+  return found;
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { LexicalFields } from '../../../../src/engine/lexical/lexical-index.ts';
 import { bestFields } from '../../../../src/engine/lexical/lexical-query.ts';
 import { RowBitmap } from '../../../../src/engine/row-bitmap.ts';
-import { OpenSearchWords } from '../../../../src/stores/opensearch/words/opensearch-words.ts';
-import { hasK1Factor } from '../../../../src/stores/opensearch/words/word-scale.ts';
-import type { WordProbe } from '../../../../src/stores/published/word-probe.ts';
+import { hasK1Factor, openSearchWords } from '../../../../src/stores/opensearch/words/opensearch-words.ts';
+import type { WordProbe } from '../../../../src/stores/published/publication.ts';
 import { trawlError } from '../../../helpers/trawl-error.ts';
 import { FakeOpenSearch, type FakeReply, searchReply, VERSION_REPLY } from '../fake-opensearch.ts';
 
@@ -20,14 +20,14 @@ const counted = (value: number): object => searchReply({ hits: { total: { value,
 async function wordsOver(
   t: { after(end: () => void | Promise<void>): void },
   responses: readonly object[],
-): Promise<{ fake: FakeOpenSearch; words: OpenSearchWords }> {
+): Promise<{ fake: FakeOpenSearch; words: LexicalFields }> {
   const fake = await FakeOpenSearch.start(
     t,
     ({ path }): FakeReply => ({ body: path === '/' ? VERSION_REPLY : { responses } }),
   );
   const liveRows = new RowBitmap(ROWS).complement();
   liveRows.delete(4);
-  const words = new OpenSearchWords(await fake.client(t), {
+  const words = openSearchWords(await fake.client(t), {
     index: 'i',
     rows: ROWS,
     liveRows,
