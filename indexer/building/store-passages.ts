@@ -12,6 +12,7 @@ import type { Column } from '../../src/engine/filter/column.ts';
 import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/index/manifest/build-records.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import { parseIntegers } from '../../src/index/passages/exact-numbers.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import type { Build } from './build.ts';
@@ -128,7 +129,7 @@ export function fileRecords(scan: CorpusScan): readonly CorpusFileRecord[] {
 /** @throws TrawlError CORPUS_BAD_LINE for a value of another type than its column's. */
 function checkColumns(document: string, location: PassageLocation, columns: readonly Column[]): void {
   if (columns.length === 0) return;
-  const row: unknown = JSON.parse(document);
+  const row = parseIntegers(document);
   for (const column of columns) {
     const values = columnValues(row, column);
     if (!('wrong' in values)) continue;
