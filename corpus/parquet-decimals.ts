@@ -52,7 +52,8 @@ function unscaled(value: unknown, type: string | undefined): bigint {
   if (typeof value === 'number' || typeof value === 'bigint') return BigInt(value);
   // Bytes that are UTF-8 have become a text.
   const bytes = type === 'BYTE_ARRAY' && typeof value === 'string' ? Buffer.from(value) : (value as Uint8Array);
-  const digits = bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
+  let digits = 0n;
+  for (const byte of bytes) digits = digits * 256n + BigInt(byte);
   return BigInt.asIntN(8 * bytes.length, digits);
 }
 
