@@ -147,6 +147,22 @@ test('a text that is not UTF-8 is a bad row', async (t) => {
   await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'not UTF-8'));
 });
 
+test('columns with other names are found, or named, and their bytes must be text', async (t) => {
+  const dir = corpusDir(t);
+  const file = dir.write(
+    'c.parquet',
+    parquet([
+      { name: 'corpus-id', data: ['a'], type: 'STRING' },
+      { name: 'Passage', data: ['t'], type: 'STRING' },
+      { name: 'raw', data: [Uint8Array.of(0xff)], type: 'BYTE_ARRAY' },
+    ]),
+  );
+  const [passage] = await readAll(file);
+  assert.deepEqual([passage?.id, passage?.document], ['a', '{"id":"a","corpus-id":"a","text":"t","raw":"/w=="}']);
+  const named = readAll(file, { columns: { text: 'raw' } });
+  await assert.rejects(named, failsWith('CORPUS_BAD_LINE', `${file}:1: `, '"raw" must be a string, found bytes'));
+});
+
 test('byte count and checksum cover the whole file', async (t) => {
   const bytes = parquet([{ name: 'text', data: ['a', 'b'], type: 'STRING' }]);
   const corpus = openCorpus([corpusDir(t).write('c.parquet', bytes)]);
