@@ -70,7 +70,12 @@ answerCalls(async () => {
     if (request === 'groups') return groups;
     const rowStart = starts[request]!;
     const rows = await readRows(path, file, metadata, rowStart, rowStart + groups[request]!.rows);
-    return rows.map((values) => toRow(names, values.map((value, i) => decimals[i]?.(value) ?? value)));
+    return rows.map((values) =>
+      toRow(
+        names,
+        values.map((value, i) => decimals[i]?.(value) ?? value),
+      ),
+    );
   };
 });
 
