@@ -97,7 +97,9 @@ export async function isImported(
   const states = sourceStates(sources);
   if (!existsSync(join(folder, INDEX_MANIFEST_FILE))) return false;
   if (isSameJson(states, recordedStates(folder))) return true;
-  note(`Comparing ${[...sources.corpus, ...sources.vectors].join(', ')} with ${folder}, because they may have changed …`);
+  note(
+    `Comparing ${[...sources.corpus, ...sources.vectors].join(', ')} with ${folder}, because they may have changed …`,
+  );
   let hasSame: boolean;
   try {
     hasSame = await hasContentOf(folder, sources);

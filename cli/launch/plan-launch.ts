@@ -64,7 +64,8 @@ async function planBm25(line: Bm25Line, note?: Note): Promise<LaunchPlan> {
   const steps = [['serve', ...line.serveOptions, '--', out]];
   const sources = { corpus: paths, vectors: [] };
   const states = sourceStates(sources);
-  if (!(await isImported(out, sources, note))) steps.unshift(['index', '--bm25', '--out', out, '--overwrite', '--', ...paths]);
+  if (!(await isImported(out, sources, note)))
+    steps.unshift(['index', '--bm25', '--out', out, '--overwrite', '--', ...paths]);
   const remarks = remark === undefined ? line.remarks : [...line.remarks, remark];
   return { steps, remarks, onMade: () => recordSources(out, states) };
 }

@@ -39,7 +39,12 @@ export class CopyJournal {
     const line = this.#lines.get(file.path);
     if (line?.key !== contentKey(file)) return false;
     const stats = statSync(join(this.#folder, file.path), { throwIfNoEntry: false });
-    return stats?.isFile() === true && stats.size === line.bytes && stats.mtimeMs === line.mtimeMs && stats.ino === line.inode;
+    return (
+      stats?.isFile() === true &&
+      stats.size === line.bytes &&
+      stats.mtimeMs === line.mtimeMs &&
+      stats.ino === line.inode
+    );
   }
 
   /** The files that were checked, which may have changed since. */

@@ -107,7 +107,8 @@ test('an integer that a number column would round stops the build, and optimize'
   const rows = '{"id":1,"text":"a","n":9007199254740991}\n{"id":2,"text":"b","n":{"m":[9007199254740993]}}\n';
   const { out, corpus } = await corpusFolder(t, rows);
   const column: Column = { name: 'n.m', type: 'number' };
-  const message = /is a number, but found the integer 9007199254740993, which a float64 does not hold: write it as a text/;
+  const message =
+    /is a number, but found the integer 9007199254740993, which a float64 does not hold: write it as a text/;
   await assert.rejects(build({ corpus, out, columns: [column] }), trawlError('CORPUS_BAD_LINE', message));
   await build({ corpus, out });
   const columns = { add: [column], drop: [] };

@@ -35,7 +35,8 @@ export function exactInteger(digits: string): number | bigint | null {
 
 function hasRoundedNumber(value: unknown): boolean {
   // `JSON.parse` gives Infinity for an integer of several hundred digits.
-  if (typeof value === 'number') return !Number.isSafeInteger(value) && (Number.isInteger(value) || !Number.isFinite(value));
+  if (typeof value === 'number')
+    return !Number.isSafeInteger(value) && (Number.isInteger(value) || !Number.isFinite(value));
   return typeof value === 'object' && value !== null && Object.values(value).some(hasRoundedNumber);
 }
 

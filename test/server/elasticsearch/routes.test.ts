@@ -115,7 +115,11 @@ test('an id has one text, which names it at every door', { skip }, async (t) => 
       results: { hits: { row: number }[] }[];
     };
     const others = [...names.keys()].filter((each) => each !== row);
-    assert.deepEqual(left.results[0]!.hits.map((hit) => hit.row).sort((a, b) => a - b), others, name);
+    assert.deepEqual(
+      left.results[0]!.hits.map((hit) => hit.row).sort((a, b) => a - b),
+      others,
+      name,
+    );
   }
   // JSON.parse would round the integer to the id of another passage.
   for (const [path, body] of [
