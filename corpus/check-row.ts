@@ -70,6 +70,9 @@ function typeName(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (value instanceof Uint8Array) return 'bytes that are not UTF-8 text';
-  if (typeof value === 'number' && !Number.isSafeInteger(value)) return 'another number';
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) {
+    // pandas makes float64 of a column of integers with nulls.
+    return Number.isInteger(value) ? 'a float64 that may be rounded; write ids as strings' : 'a number with a fraction';
+  }
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }

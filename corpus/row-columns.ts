@@ -14,7 +14,7 @@ export interface ColumnNames {
  */
 const NAMES = {
   id: ['id', 'passageid', 'psgid', 'pid', 'docid', 'docno', 'documentid', 'corpusid'],
-  text: ['contents', 'text', 'content', 'passage', 'passagetext', 'body', 'segment'],
+  text: ['contents', 'text', 'content', 'passage', 'passagetext', 'body', 'segment', 'pagecontent'],
   title: ['title'],
 } as const;
 
@@ -101,7 +101,8 @@ export function likelyIdColumn(row: PassageRow): string | undefined {
   return Object.keys(row).find(
     (name) =>
       ['string', 'number', 'bigint'].includes(typeof row[name]) &&
-      (/(?:^|[-_. ])(?:id|uid|uuid|guid|key|number|no|idx|index)$/i.test(name) || /[a-z](?:Id|ID|Key)$/.test(name)),
+      (/(?:^|[-_. ])(?:id|uid|uuid|guid|key|number|no|idx|index)$/i.test(name) ||
+        /[a-z](?:Id|ID|Key)$|^__index_level_0__$/.test(name)),
   );
 }
 
