@@ -103,6 +103,7 @@ async function definitionsOf(
               blockedTitles.map((title) => `t${title}`),
             ),
           ],
+    unmatched: 'allow',
   }));
 }
 

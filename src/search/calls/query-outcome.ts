@@ -6,6 +6,8 @@ export interface Hit {
   readonly row: number;
   /** Larger is nearer, for all metrics and modes. Rounded to float32. Of a reranked hit: the score of the reranker. */
   readonly score: number;
+  /** The score before it was rounded, by which lists are merged. Absent if it is the same number. */
+  readonly unrounded?: number;
   /** Rank (from 1) and score of a reranked hit in the search that found it; absent if the hit is not reranked. */
   readonly firstStage?: { readonly rank: number; readonly score: number };
   /** The corpus row as JSON text, verbatim. */
@@ -18,6 +20,11 @@ export interface Hit {
   readonly source?: HitSource;
   /** Present if no search found the passage: the server mixed it in, with the score of a neighbour. */
   readonly distractor?: true;
+}
+
+/** Orders hits by their scores as they were before rounding, best first. */
+export function byScore(a: Hit, b: Hit): number {
+  return (b.unrounded ?? b.score) - (a.unrounded ?? a.score);
 }
 
 /** Where a group of indexes found a passage. */

@@ -40,7 +40,12 @@ export async function readHits(
   const documents = await watch.time('fetch', () => passages.getMany(all, signal));
   let next = 0;
   return lists.map(({ rows, scores }) =>
-    // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
-    Array.from(rows, (row, i) => ({ row, score: Math.fround(scores[i]!) + 0, document: documents[next++]! })),
+    Array.from(rows, (row, i): Hit => {
+      const document = documents[next++]!;
+      const unrounded = scores[i]!;
+      // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
+      const score = Math.fround(unrounded) + 0;
+      return score === unrounded ? { row, score, document } : { row, score, unrounded, document };
+    }),
   );
 }

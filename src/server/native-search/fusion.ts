@@ -1,6 +1,6 @@
 import type { TimeSlice } from '../../base/time-slice.ts';
 import { type DocumentFields, documentFields } from '../../index/passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
+import { byScore, type Hit, type QueryOutcome } from '../../search/calls/query-outcome.ts';
 import { documentKey } from '../documents/document-lookup.ts';
 
 export const FUSIONS = ['none', 'rrf', 'max'] as const;
@@ -102,13 +102,14 @@ export async function fuse(
   }
   return [...groups.values()]
     .map(({ rrf, ...group }) => ({ ...group, score: fusion === 'rrf' ? rrf : group.best.hit.score }))
+    // Rounding keeps the order of scores, so equal best scores are in the order of the scores before rounding.
     .sort((a, b) => b.score - a.score || (isBetter(a.best.hit, b.best.hit) ? -1 : 1))
     .slice(0, k)
     .map(({ from, ...fused }) => ({ ...fused, from: from.sort((a, b) => b.score - a.score || a.query - b.query) }));
 }
 
 function isBetter(a: Hit, b: Hit): boolean {
-  return a.score > b.score || (a.score === b.score && a.row < b.row);
+  return (byScore(a, b) || a.row - b.row) < 0;
 }
 
 /** Hits with equal keys are duplicates. A passage without a title has no duplicates by title. */
