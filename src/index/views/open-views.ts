@@ -55,7 +55,8 @@ export async function openViews(
     const sha256 = createHash('sha256').update(live.bytes).digest('hex');
     const passages = live.count();
     infos.push({ name: view.name, passages, sha256 });
-    if (passages === (index.liveRows?.count() ?? index.rows)) onWarning(`view ${view.name}: it hides no passage of ${index.index}`);
+    if (passages === (index.liveRows?.count() ?? index.rows))
+      onWarning(`view ${view.name}: it hides no passage of ${index.index}`);
   }
   return { rows, infos };
 }

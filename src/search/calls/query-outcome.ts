@@ -56,7 +56,7 @@ export interface QueryEmbedding {
 
 export interface QueryAnswer extends QueryEmbedding {
   readonly ok: true;
-  /** Best first. Fewer than k only if fewer rows may be found. */
+  /** Best first. `shortReason` says why there are fewer than k. */
   readonly hits: readonly Hit[];
   /** Null for an answer from the cache, which stores no vectors. Empty for BM25. */
   readonly vector: Float32Array | null;
@@ -69,6 +69,24 @@ export interface QueryAnswer extends QueryEmbedding {
   readonly failedIndexes?: readonly FailedIndex[];
   /** How the server changed the answer on purpose. Absent if it did not. */
   readonly perturbed?: Perturbed;
+  /** Why hits that were found are missing. Absent if none are. */
+  readonly short?: ShortReason;
+}
+
+/**
+ * Why a list has fewer hits than were asked for. `all`: it has all passages that the request may find, which for BM25 have a word of the
+ * query. `minScore`: further ones score lower. `duplicates`: further ones repeat these. `limit`: no more hits are gone through.
+ * `failedIndexes`: indexes of the group failed. `inexact`: the hits are not proved to be the best.
+ */
+export const SHORT_REASONS = ['all', 'minScore', 'duplicates', 'limit', 'failedIndexes', 'inexact'] as const;
+export type ShortReason = (typeof SHORT_REASONS)[number];
+
+/** Undefined if the answer has `k` hits. */
+export function shortReason(answer: QueryAnswer, k: number): ShortReason | undefined {
+  if (answer.hits.length >= k) return undefined;
+  if (answer.short !== undefined) return answer.short;
+  if (answer.failedIndexes !== undefined) return 'failedIndexes';
+  return answer.certificate.exact ? 'all' : 'inexact';
 }
 
 /** The answer to a query for which nothing is searched. */

@@ -58,6 +58,7 @@ export function mergeOutcomes(
     ranges: ranges.length === 0 ? undefined : ranges,
     rerank,
     failedIndexes: failed.length === 0 ? undefined : failed,
+    short: answers.find(({ answer }) => answer.short !== undefined)?.answer.short,
   };
 }
 

@@ -87,8 +87,19 @@ test('block lists match ids of both types and titles with and without quotes, an
 });
 
 test('a block list hides a page however list and corpus write its title', async (t) => {
-  const titles = ['Danube', '"Vienna"', 'Ed_Wood_(film)', 'A &amp; B', 'Caf\u00e9 Central', '"In &amp; Out"', 'Ed wood (film)'];
-  const corpus = await list(t, titles.map((title, id) => `${JSON.stringify({ id, contents: `${title}\nA river.` })}\n`).join(''));
+  const titles = [
+    'Danube',
+    '"Vienna"',
+    'Ed_Wood_(film)',
+    'A &amp; B',
+    'Caf\u00e9 Central',
+    '"In &amp; Out"',
+    'Ed wood (film)',
+  ];
+  const corpus = await list(
+    t,
+    titles.map((title, id) => `${JSON.stringify({ id, contents: `${title}\nA river.` })}\n`).join(''),
+  );
   const index = join(await tempFolder(t), 'ix');
   const built = await runTrawl(['index', corpus, '--format', 'jsonl', '--out', index, '--bm25', '--quiet']);
   assert.equal(built.code, 0, built.stderr);
@@ -98,7 +109,10 @@ test('a block list hides a page however list and corpus write its title', async 
   t.after(() => retriever.close());
   const { outcomes } = await retriever.retrieve({ queries: ['river'], k: 10, views: ['train'], mode: 'bm25' });
   assert.ok(outcomes[0]!.ok);
-  assert.deepEqual(outcomes[0]!.hits.map(({ row }) => row), [6]);
+  assert.deepEqual(
+    outcomes[0]!.hits.map(({ row }) => row),
+    [6],
+  );
 });
 
 test('a block list that hides nothing is refused, and one with some entries that match nothing if the view says so', async (t) => {
@@ -109,7 +123,10 @@ test('a block list that hides nothing is refused, and one with some entries that
     openRetriever(out, { encoderPools, name: 'ix', views: [{ name: 'train', ...view }], onWarning });
   const refused: readonly (readonly [Omit<ViewDefinition, 'name'>, RegExp])[] = [
     [{ blockIds: [empty] }, /^View train: .* has no ids\. Correct the list/],
-    [{ blockIds: [some, none] }, /^View train: 2 of 2 ids of .* match no passage of ix; the first is "x" in line 1\. Correct the list/],
+    [
+      { blockIds: [some, none] },
+      /^View train: 2 of 2 ids of .* match no passage of ix; the first is "x" in line 1\. Correct the list/,
+    ],
     [{ blockTitles: [none] }, /^View train: 2 of 2 titles of /],
     [{ blockIds: [some], unmatched: 'refuse' }, /^View train: 1 of 2 ids of .* set "unmatched": "allow"\.$/],
   ];
