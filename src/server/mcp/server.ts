@@ -9,7 +9,7 @@ import { packageVersion } from '../../base/package-root.ts';
 import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { clientMessage } from '../errors/error-status.ts';
-import type { RecordedOpening, RecordedSearch } from '../recording/recorded-search.ts';
+import { type RecordedOpening, type RecordedSearch, shortLists } from '../recording/recorded-search.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { BROWSECOMP_PLUS_TOOLS } from './browsecomp-plus-tools.ts';
 import { DR_TULU_TOOLS } from './dr-tulu-tools.ts';
