@@ -105,7 +105,7 @@ test('decimals and dates keep all their digits', async (t) => {
 
 test('ids that are float64 are integers as far as they are exact', async (t) => {
   const dir = corpusDir(t);
-  const text = { name: 'text', data: ['a', 'b'], type: 'STRING' } as const;
+  const text = { name: 'text', data: ['a', 'b'], type: 'STRING' as const };
   const exact = dir.write('a.parquet', parquet([{ name: 'id', data: [17, 2 ** 53 - 1], type: 'DOUBLE' }, text]));
   assert.deepEqual(
     (await readAll(exact)).map(({ id }) => id),

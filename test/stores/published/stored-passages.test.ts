@@ -44,7 +44,7 @@ test('a look-up in a store names an integer id by its one text, and a string by 
     ids: async () => [],
     lookUp: async (_, hashes) => rows.filter(({ hash }) => hashes.includes(hash)),
   };
-  const facts = { rows: 5, pieces: 1, lookups: ['id'], liveRows: undefined } as const;
+  const facts = { rows: 5, pieces: 1, lookups: ['id' as const], liveRows: undefined };
   const passages = storedPassages(reader, facts, async () => undefined);
   const found = await passages.find(
     'id',
