@@ -155,7 +155,11 @@ test('TEI’s /embed normalises vectors that the encoder does not, unless normal
 test('TEI’s /info names the encoder, the reranker and their limits', async (t) => {
   const facts = async (change: Partial<RetrieverInfo>): Promise<Posted> => {
     const retriever = new FakeRetriever();
-    return getFrom(build(t, Object.assign(retriever, { info: { ...retriever.info, ...change } }), { maxQueries: 7 }), '/info', {});
+    return getFrom(
+      build(t, Object.assign(retriever, { info: { ...retriever.info, ...change } }), { maxQueries: 7 }),
+      '/info',
+      {},
+    );
   };
   const both = (await facts({})).json as Record<string, unknown>;
   assert.deepEqual(

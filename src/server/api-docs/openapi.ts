@@ -102,7 +102,8 @@ const KEY_ERRORS: Readonly<Record<string, string>> = { 401: 'The API key is miss
 function isDescribed({ path, request }: Pick<Dialect, 'path' | 'request'>, dialects: readonly Dialect[]): boolean {
   const { properties = {}, anyOf = [] } = request as { properties?: object; anyOf?: readonly object[] };
   return (
-    Object.keys(properties).length + anyOf.length > 0 || dialects.every((other) => other.request === request || other.path !== path)
+    Object.keys(properties).length + anyOf.length > 0 ||
+    dialects.every((other) => other.request === request || other.path !== path)
   );
 }
 

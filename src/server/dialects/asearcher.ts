@@ -121,7 +121,8 @@ export class UrlsMissed {
   shownBy({ queries, outcomes }: RecordedSearch, now: number): boolean {
     const [query] = queries;
     const [outcome] = outcomes;
-    if (this.#queries === undefined || queries.length !== 1 || typeof query !== 'string' || outcome?.ok !== true) return false;
+    if (this.#queries === undefined || queries.length !== 1 || typeof query !== 'string' || outcome?.ok !== true)
+      return false;
     // Quotes within a text are escaped, so this finds the name of a column.
     if (outcome.hits.every(({ document }) => document.includes('"url"'))) return false;
     const last = this.#queries.get(query);

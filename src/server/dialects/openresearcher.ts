@@ -62,6 +62,5 @@ export const openResearcherContent = defineDialect({
   request: Type.Object({ url: Type.String({ description: 'As in a hit.' }) }),
   reply: Type.Object({ title: Type.String(), content: Type.String() }),
   example: { url: 'Brooklyn Bridge' },
-  plan: ({ url }, limits) =>
-    linkedPagePlan(url, limits, ({ title, text }) => JSON.stringify({ title, content: text })),
+  plan: ({ url }, limits) => linkedPagePlan(url, limits, ({ title, text }) => JSON.stringify({ title, content: text })),
 });

@@ -49,6 +49,7 @@ export const teiEmbed = defineDialect({
     {
       name: 'text-embeddings-inference (TEI): embeddings',
       setting: "the base URL `http://HOST:8000`, as of LlamaIndex's TextEmbeddingsInference",
+      checkedAgainst: "huggingface_hub 2.4.0, LlamaIndex's client 0.6.0",
     },
   ],
 });
@@ -95,7 +96,8 @@ function embeddingPlan(request: Static<typeof Embedding>): Plan {
 
 function tooLong(position: number, limit: number | null, truncate: boolean | null): TrawlError {
   const most = limit === null ? "the model's limit of tokens" : `${limit} tokens, the model's limit`;
-  const advice = truncate === false ? 'Shorten it, or send truncate: true.' : 'Shorten it, or leave truncation_direction out.';
+  const advice =
+    truncate === false ? 'Shorten it, or send truncate: true.' : 'Shorten it, or leave truncation_direction out.';
   return new TrawlError('QUERY_TOO_LONG', `inputs[${position}] has more than ${most}. ${advice}`);
 }
 

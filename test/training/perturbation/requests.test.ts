@@ -21,7 +21,10 @@ const OF_TEXTS = DIALECTS.map(({ name }) => name).filter((name) =>
 );
 
 /** Dialects that search nothing: they read or score what the request names. The example of Elasticsearch is refused. */
-const WITHOUT_SEARCH = DIALECTS.map(({ name, client }) => ({ name, searches: client !== undefined || name === 'serper-scholar' }))
+const WITHOUT_SEARCH = DIALECTS.map(({ name, client }) => ({
+  name,
+  searches: client !== undefined || name === 'serper-scholar',
+}))
   .filter(({ name, searches }) => (!searches && !OF_TEXTS.includes(name)) || name === 'elasticsearch')
   .map(({ name }) => name);
 
