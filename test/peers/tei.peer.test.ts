@@ -33,7 +33,7 @@ test('huggingface_hub’s and LlamaIndex’s clients embed with their own prefix
   );
   assert.match(JSON.stringify(answers.prompt), /^\[422,".*'query' or 'passage' or 'document'/);
   assert.match(JSON.stringify(answers.dimensions), /^\[422,".*Expected 4/);
-  assert.deepEqual(answers.llama_query, vectorOf('Represent this sentence for searching relevant passages: one'));
+  assert.deepEqual(answers.llama_query, vectorOf('Represent this sentence for searching relevant passages:  one'));
   assert.deepEqual(
     answers.llama_texts,
     texts.map((text) => vectorOf(`passage: ${text}`)),
