@@ -60,12 +60,9 @@ function searchIndexes(asked: ElasticsearchRequest, search: SearchRequest, names
   const { request, signal, routes } = asked;
   const indexes = searchedIndexes(asked, names);
   refuseTooLarge(search, routes.config);
-  const integersOf = (index: string): ReadonlySet<string> => {
-    const columns = routes.config.writable?.definition(index)?.columns ?? [];
-    return new Set(columns.flatMap(({ name, integer }) => (integer ? [name] : [])));
-  };
+  const definitionOf = (index: string) => routes.config.writable?.definition(index);
   return withIndexes(asked, indexes, async (retrievers) => {
-    const result = await withinTime(search, signal, (limited) => runSearch(retrievers, search, integersOf, limited));
+    const result = await withinTime(search, signal, (limited) => runSearch(retrievers, search, definitionOf, limited));
     request.hooked?.note([result.perturbed]);
     for (const { info } of retrievers) {
       const hits = result.hits.filter(({ index }) => index.info === info);
