@@ -139,7 +139,12 @@ test('a body in gzip or deflate is read on every route, and other codings are a 
     };
     const text = JSON.stringify(body);
     const plain = await ask(body, 'identity');
-    const compressed = { gzip: gzipSync(text), GZIP: gzipSync(text), 'x-gzip': gzipSync(text), deflate: deflateSync(text) };
+    const compressed = {
+      gzip: gzipSync(text),
+      GZIP: gzipSync(text),
+      'x-gzip': gzipSync(text),
+      deflate: deflateSync(text),
+    };
     for (const [coding, sent] of Object.entries(compressed)) {
       const { status } = await ask(sent, coding);
       assert.equal(status, plain.status, `${coding} ${url}`);

@@ -55,7 +55,10 @@ function metadataProblem(members: Readonly<Record<string, unknown>>): string | u
     : `Field [${name}] is a metadata field and cannot be added inside a document. Use the index API request parameters.`;
 }
 
-function textProblem(members: Readonly<Record<string, unknown>>, { fields, columns }: IndexDefinition): string | undefined {
+function textProblem(
+  members: Readonly<Record<string, unknown>>,
+  { fields, columns }: IndexDefinition,
+): string | undefined {
   for (const field of fields) {
     const other = valuesAt(members, field).find((value) => typeof value !== 'string');
     if (other === undefined) continue;

@@ -30,7 +30,7 @@ export interface IndexHit extends TreeHit {
 }
 
 export interface SearchResult {
-  readonly indexes: number;
+  readonly indexes: readonly RetrieverInfo[];
   /** Best first, or sorted; equal hits in the order of the indexes and of their rows. */
   readonly hits: readonly IndexHit[];
   /** The best score; undefined without a match. */
@@ -105,7 +105,7 @@ export async function runSearch(
     );
   }
   return {
-    indexes: retrievers.length,
+    indexes: retrievers.map(({ info }) => info),
     hits: isOne ? hits : hits.slice(from, from + size),
     best: best.length === 0 ? undefined : Math.max(...best),
     total,

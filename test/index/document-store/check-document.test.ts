@@ -29,7 +29,12 @@ function definition(fields: IndexDefinition['fields'], strict = false): IndexDef
   };
 }
 
-const fieldLists = fc.constantFrom(['contents'], ['title', 'text'], ['title', 'other'], ['meta.note', 'contents']);
+const fieldLists = fc.constantFrom<string[]>(
+  ['contents'],
+  ['title', 'text'],
+  ['title', 'other'],
+  ['meta.note', 'contents'],
+);
 const anything = fc.jsonValue({ maxDepth: 2 });
 const likely = fc.oneof({ weight: 9, arbitrary: fc.string() }, anything);
 const document = fc.record(
@@ -90,7 +95,11 @@ for (const [what, text, reason] of [
   ['with a fraction in an integer', '{"year": 1.5}', /\[year\] has integers up to 2\^53, but found 1.5/],
   ['with an integer beyond 2^53', '{"year": 9007199254740993}', /\[year\] has integers up to 2\^53/],
   ['with a name of Elasticsearch', '{"_source": {}}', /\[_source\] is a metadata field/],
-  ['with a number in its text', '{"text": ["a", 5]}', /\[text\] must be a string or a list of strings, but has a number/],
+  [
+    'with a number in its text',
+    '{"text": ["a", 5]}',
+    /\[text\] must be a string or a list of strings, but has a number/,
+  ],
 ] as const) {
   test(`a document ${what} is refused`, () => {
     const checked = checkDocument(text, definition(['title', 'text']));

@@ -101,7 +101,9 @@ test('text fields have any name, and a query for a field that is only stored is 
   assert.deepEqual(hit!._source, documents[0]);
   assert.deepEqual(hit!.highlight, { txt: ['A <em>tower</em>\nin Paris'] });
   // Other routes return the words that are searched, and the first line of a text is not its title.
-  const { json: native } = succeeded(await ask(app, 'POST', '/v1/search?index=ix', { queries: ['paris'], mode: 'bm25' }));
+  const { json: native } = succeeded(
+    await ask(app, 'POST', '/v1/search?index=ix', { queries: ['paris'], mode: 'bm25' }),
+  );
   const [found] = native.results![0]!.hits as unknown as { title: string; text: string }[];
   assert.deepEqual([found!.title, found!.text], ['Bridge', '"Bridge"\nA tower\nin Paris\nbridges\nroads']);
   for (const [name, query] of [
@@ -141,7 +143,12 @@ test('an index has the similarity of its settings', { skip }, async (t) => {
   assert.ok(Math.abs(scores[0]![0]! - (idf * 1.5 * 2) / 2.5) < 1e-6, `${scores[0]}`);
   assert.deepEqual(scores[0], scores[1]);
   assert.notDeepEqual(scores[0], scores[2]);
-  for (const wrong of [{ type: 'boolean' }, { type: 'BM25', k1: -1 }, { type: 'BM25', b: 2 }, { type: 'BM25', k2: 1 }]) {
+  for (const wrong of [
+    { type: 'boolean' },
+    { type: 'BM25', k1: -1 },
+    { type: 'BM25', b: 2 },
+    { type: 'BM25', k2: 1 },
+  ]) {
     const { status, json } = await ask(app, 'PUT', '/wrong', { settings: { similarity: { s: wrong } } });
     assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception'], JSON.stringify(wrong));
   }

@@ -106,7 +106,8 @@ export function readSimilarities(members: Members | undefined): Similarities {
     const similarity = similarities.get(name) ?? { k1, b };
     similarities.set(name, similarity);
     const number = value.scalar === undefined ? Number.NaN : parseNumber(value.scalar);
-    const isKept = parameter === 'type' ? value.value === 'BM25' : parameter === 'discount_overlaps' && value.scalar === 'true';
+    const isKept =
+      parameter === 'type' ? value.value === 'BM25' : parameter === 'discount_overlaps' && value.scalar === 'true';
     if (parameter === 'k1' && number >= 0 && number <= 1_000) similarity.k1 = number;
     else if (parameter === 'b' && number >= 0 && number <= 1) similarity.b = number;
     else if (!isKept) {
@@ -198,10 +199,7 @@ const IGNORED = ['_meta', 'date_detection', 'dynamic_date_formats', 'dynamic_tem
  * @param similarities names that fields may have as their similarity; undefined for an index that exists: any.
  * @throws ElasticsearchError mapper_parsing_exception for everything else.
  */
-export function readMapping(
-  mappings: Members | undefined,
-  similarities?: Similarities,
-): IndexMapping {
+export function readMapping(mappings: Members | undefined, similarities?: Similarities): IndexMapping {
   const texts = new Map<string, { analyser: AnalyserName; similarity: string }>();
   const columns: IndexDefinition['columns'] = [];
   let properties: Record<string, unknown> = {};
@@ -216,7 +214,10 @@ export function readMapping(
             columns.push({ name: path, type: TYPES[type]!, integer: NUMBERS[type] === true });
           }
         } else if (isSearchedText(path, members)) {
-          texts.set(path, { analyser: readAnalyser(path, members), similarity: readSimilarity(path, members, similarities) });
+          texts.set(path, {
+            analyser: readAnalyser(path, members),
+            similarity: readSimilarity(path, members, similarities),
+          });
         }
         if (columns.length + texts.size > MAX_FIELDS) throw refused(`A mapping has at most ${MAX_FIELDS} fields`);
       }
@@ -225,8 +226,16 @@ export function readMapping(
       throw refused(`Root mapping definition has unsupported parameters:  [${name.slice(0, 100)}]`);
     }
   }
-  const analyser = onlyOne('analyzer', Array.from(texts.values(), (field) => field.analyser)) ?? DEFAULT_ANALYSER;
-  const similarity = onlyOne('similarity', Array.from(texts.values(), (field) => field.similarity)) ?? 'default';
+  const analyser =
+    onlyOne(
+      'analyzer',
+      Array.from(texts.values(), (field) => field.analyser),
+    ) ?? DEFAULT_ANALYSER;
+  const similarity =
+    onlyOne(
+      'similarity',
+      Array.from(texts.values(), (field) => field.similarity),
+    ) ?? 'default';
   const isUsual = [...texts.keys()].every((name) => name === 'title' || name === 'text');
   const added = analyser === DEFAULT_ANALYSER ? { type: 'text' } : { type: 'text', analyzer: analyser };
   for (const field of isUsual ? ['title', 'text'] : []) {
@@ -287,7 +296,8 @@ const TEXT_PARAMETERS = ['type', 'analyzer', 'search_analyzer', 'similarity', 'i
 function isSearchedText(path: string, members: Members): boolean {
   refuseOthers(path, 'text', members, TEXT_PARAMETERS);
   const { norms = true } = readFlags(path, members, ['norms', 'store']);
-  if (!norms) throw refused(`[norms] of the field [${path.slice(0, 100)}] must be true: scores depend on the length of texts`);
+  if (!norms)
+    throw refused(`[norms] of the field [${path.slice(0, 100)}] must be true: scores depend on the length of texts`);
   return readFlags(path, members, ['index'])['index'] ?? true;
 }
 
@@ -295,7 +305,9 @@ function readSimilarity(path: string, members: Members, similarities: Similariti
   const { scalar: name = 'default' } = members.get('similarity') ?? {};
   if (name === 'default' || similarities?.has(name) !== false) return name;
   const known = [...(similarities ?? []).keys()].join('], [');
-  throw refused(`Unknown Similarity type [${name.slice(0, 100)}] for field [${path.slice(0, 100)}]; there are [${known}]`);
+  throw refused(
+    `Unknown Similarity type [${name.slice(0, 100)}] for field [${path.slice(0, 100)}]; there are [${known}]`,
+  );
 }
 
 function readAnalyser(path: string, members: Members): AnalyserName {
