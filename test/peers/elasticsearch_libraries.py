@@ -95,7 +95,7 @@ def haystack():
     store = ElasticsearchDocumentStore(hosts=URL, index="haystack")
     documents = [Document(id=row["id"], content=row["text"], meta={"title": row["title"]}) for row in PASSAGES]
     written = store.write_documents(documents)
-    retriever = ElasticsearchBM25Retriever(document_store=store, top_k=3)
+    retriever = ElasticsearchBM25Retriever(document_store=store, top_k=3, fuzziness="0")
     found = retriever.run(query=QUERY)["documents"]
     try:
         retriever.run(query=QUERY, filters={"field": "meta.title", "operator": "==", "value": "Brooklyn Bridge"})
