@@ -31,6 +31,7 @@ const STATUSES: Readonly<Partial<Record<ErrorCode, number>>> = {
   // A restarted encoder thread answers the next attempt.
   ENCODER_FAILED: 503,
   ENDPOINT_FAILED: 503,
+  RERANK_FAILED: 503,
   // The check of an endpoint found another model; it may be started again with the right one.
   MODEL_MISMATCH: 503,
   NOT_READY: 503,
@@ -52,7 +53,8 @@ export const ERROR_STATUS = Object.fromEntries(
 
 /** What clients get in place of messages for operators, which name internal addresses and options. The log has the messages. */
 const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
-  ENDPOINT_FAILED: "The server's encoder did not answer, or gave an unusable answer. Send the request again.",
+  ENDPOINT_FAILED: "The server's encoder did not answer, or gave an unusable answer",
+  RERANK_FAILED: "The server's reranker did not answer, or gave an unusable answer",
   ENDPOINT_REFUSED: "The server's encoder refuses a text, for its length for example. Shorten it.",
   MODEL_MISMATCH: "The server's encoder is not the one of the index. Send the request again later.",
 };
@@ -61,9 +63,11 @@ const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
 export function clientError(error: TrawlError): TrawlError {
   const message = MESSAGES[error.code];
   if (message === undefined) return error;
-  const { query } = error.details;
+  const { query, fault } = error.details;
   const position = typeof query === 'number' ? `Query ${query}: ` : '';
-  return new TrawlError(error.code, position + message, { details: error.details, cause: error });
+  const isFailure = error.code === 'ENDPOINT_FAILED' || error.code === 'RERANK_FAILED';
+  const more = isFailure ? `${fault === undefined ? '' : `: ${fault}`}. Send the request again.` : '';
+  return new TrawlError(error.code, position + message + more, { details: error.details, cause: error });
 }
 
 /** The message of an error that is part of a reply. The details of a 500 are only logged. */
