@@ -33,7 +33,8 @@ export function splitsAtAddedTokens(
 function splitAt(entries: readonly (readonly [string, AddedToken])[]): AddedTokenSplit {
   if (entries.length === 0) return (text) => [text];
   const tokens = new Map(entries.toReversed());
-  if (tokens.has('')) throw invalidModel(`its added token ${JSON.stringify(tokens.get('')?.content)} is empty in a text`);
+  if (tokens.has(''))
+    throw invalidModel(`its added token ${JSON.stringify(tokens.get('')?.content)} is empty in a text`);
   const matcher = new RegExp(anyOf([...tokens.keys()]), 'g');
   return (text) => {
     const parts: (string | number)[] = [];

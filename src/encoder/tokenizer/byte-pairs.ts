@@ -39,7 +39,8 @@ export function bytePairEncoder(part: ModelPart, vocabulary: ReadonlyMap<string,
 
   function idOf(token: string): number {
     const id = vocabulary.get(token);
-    if (id === undefined) throw invalidModel(`its merges or unk_token have ${JSON.stringify(token)}, which is not in its vocabulary`);
+    if (id === undefined)
+      throw invalidModel(`its merges or unk_token have ${JSON.stringify(token)}, which is not in its vocabulary`);
     return id;
   }
 
@@ -111,7 +112,8 @@ const GONE = -1;
 
 function halves(merge: string): [string, string] {
   const [left, right, more] = merge.split(' ');
-  if (right === undefined || more !== undefined) throw invalidModel(`its merge ${JSON.stringify(merge)} has not two parts`);
+  if (right === undefined || more !== undefined)
+    throw invalidModel(`its merge ${JSON.stringify(merge)} has not two parts`);
   return [left!, right];
 }
 

@@ -60,7 +60,10 @@ function templateFraming(part: PostProcessorPart): Framing {
   return { before: idsOf(single.slice(0, at)), after: idsOf(single.slice(at + 1)), pair: pairFraming() };
 
   function pairFraming(): PairFraming | undefined {
-    const [first, second] = ['A', 'B'].map((name) => pair.findIndex(({ Sequence }) => Sequence?.id === name)) as [number, number];
+    const [first, second] = ['A', 'B'].map((name) => pair.findIndex(({ Sequence }) => Sequence?.id === name)) as [
+      number,
+      number,
+    ];
     const texts = pair.filter(({ Sequence }) => Sequence !== undefined);
     if (texts.length !== 2 || first < 0 || second < first) return undefined;
     const secondType = typeOf(pair[second]!);

@@ -1,7 +1,14 @@
 import { compilePattern } from './pattern.ts';
 import { precompiledNormalizer } from './precompiled-charsmap.ts';
 import { type TokenizerPart, unsupported } from './tokenizer-file.ts';
-import { accents, cjkCharacters, marks, notCompatible, notNormalized, removedCharacters } from './tokenizers-unicode.ts';
+import {
+  accents,
+  cjkCharacters,
+  marks,
+  notCompatible,
+  notNormalized,
+  removedCharacters,
+} from './tokenizers-unicode.ts';
 
 type Normalizer = (text: string) => string;
 

@@ -39,18 +39,16 @@ function vocabularyOf({ vocab }: ModelPart): Map<string, number> {
   const vocabulary = new Map<string, number>(Object.entries(vocab ?? {}));
   for (const [token, id] of vocabulary) {
     if (Number.isSafeInteger(id) && id >= 0) continue;
-    throw invalidModel(`its token ${JSON.stringify(token)} has the id ${JSON.stringify(id)}, which is not a whole number`);
+    throw invalidModel(
+      `its token ${JSON.stringify(token)} has the id ${JSON.stringify(id)}, which is not a whole number`,
+    );
   }
   if (vocabulary.size === 0) throw invalidModel('its model has no vocabulary');
   return vocabulary;
 }
 
 /** The reference gives an added token the id of the vocabulary, or else the next one, whatever the file says. */
-function checkAddedTokens(
-  tokens: readonly AddedToken[],
-  vocabulary: ReadonlyMap<string, number>,
-  size: number,
-): void {
+function checkAddedTokens(tokens: readonly AddedToken[], vocabulary: ReadonlyMap<string, number>, size: number): void {
   const ids = new Map<string, number>();
   let next = size;
   for (const { content, id } of tokens) {

@@ -115,7 +115,8 @@ export class TextTokenizer {
 
   #findSeparator(addedTokens: readonly AddedToken[]): TextTokenizer['separator'] {
     const token =
-      addedTokens.find(({ content }) => content === '[SEP]') ?? addedTokens.find(({ id }) => id === this.trailingIds.at(-1));
+      addedTokens.find(({ content }) => content === '[SEP]') ??
+      addedTokens.find(({ id }) => id === this.trailingIds.at(-1));
     return token === undefined ? null : { text: token.content, id: token.id };
   }
 }

@@ -8,7 +8,11 @@ import { fixture } from '../model-fixtures.ts';
 /** Components of a tokenizer.json, and what the reference makes of each text; `fixtures/make_components.py` wrote them. */
 interface Components {
   readonly texts: readonly string[];
-  readonly words: readonly { readonly normalizer: unknown; readonly pre_tokenizer: unknown; readonly words: string[][] }[];
+  readonly words: readonly {
+    readonly normalizer: unknown;
+    readonly pre_tokenizer: unknown;
+    readonly words: string[][];
+  }[];
   readonly files: readonly { readonly name: string; readonly file: JsonObject; readonly ids: number[][] }[];
 }
 
@@ -33,7 +37,12 @@ export function assertSameWords(parts: JsonObject, texts: readonly string[], wor
   }
 }
 
-export function assertSameIds(name: string, file: JsonObject, texts: readonly string[], ids: readonly number[][]): void {
+export function assertSameIds(
+  name: string,
+  file: JsonObject,
+  texts: readonly string[],
+  ids: readonly number[][],
+): void {
   const tokenizer = new TextTokenizer(file, name);
   for (const [i, text] of texts.entries()) {
     const found = tokenizer.frame(tokenizer.contentIds(text, Number.POSITIVE_INFINITY));

@@ -176,7 +176,10 @@ test('a component whose ids could differ from the reference tokeniser is refused
   const withPattern = (Regex: string) => ({ ...file, pre_tokenizer: { ...split, pattern: { Regex } } });
   const refused: readonly (readonly [JsonObject, RegExp])[] = [
     [{ ...file, normalizer: { type: 'Nmt' } }, /its normalizer Nmt is not supported/],
-    [{ ...file, normalizer: { type: 'Sequence', normalizers: [{ type: 'Unheard' }] } }, /its normalizer Unheard is not/],
+    [
+      { ...file, normalizer: { type: 'Sequence', normalizers: [{ type: 'Unheard' }] } },
+      /its normalizer Unheard is not/,
+    ],
     [{ ...file, normalizer: { type: 'Replace', pattern: { Regex: 'a.' }, content: '' } }, /normalizer Replace.*"a\."/],
     [{ ...file, pre_tokenizer: { type: 'UnicodeScripts' } }, /its pre-tokenizer UnicodeScripts is not supported/],
     [{ ...file, pre_tokenizer: { type: 'FixedLength', length: 5 } }, /its pre-tokenizer FixedLength is not supported/],
@@ -186,9 +189,15 @@ test('a component whose ids could differ from the reference tokeniser is refused
     ...['\\ba', '\\p{Lu}+', ' ?+a', '(?i:ss)', 'a*', '(?=a)'].map(
       (pattern) => [withPattern(pattern), /its pre-tokenizer Split is not supported with the pattern "/] as const,
     ),
-    [{ ...file, pre_tokenizer: { type: 'Metaspace', prepend_scheme: 'last' } }, /pre-tokenizer Metaspace.*prepend_scheme/],
     [
-      { ...file, pre_tokenizer: { type: 'Sequence', pretokenizers: [split, { type: 'Metaspace', prepend_scheme: 'first' }] } },
+      { ...file, pre_tokenizer: { type: 'Metaspace', prepend_scheme: 'last' } },
+      /pre-tokenizer Metaspace.*prepend_scheme/,
+    ],
+    [
+      {
+        ...file,
+        pre_tokenizer: { type: 'Sequence', pretokenizers: [split, { type: 'Metaspace', prepend_scheme: 'first' }] },
+      },
       /Metaspace.*"first" after another one/,
     ],
     [{ ...file, model: { ...model, type: 'Unheard' } }, /its model Unheard is not supported/],
@@ -213,7 +222,10 @@ test('a component whose ids could differ from the reference tokeniser is refused
       { ...file, post_processor: { ...template, single: [text, { SpecialToken: { id: '[SEP]', type_id: 0 } }] } },
       /it has no ids of "\[SEP\]"/,
     ],
-    [{ ...file, post_processor: { type: 'Sequence', processors: [template, template] } }, /two processors that add tokens/],
+    [
+      { ...file, post_processor: { type: 'Sequence', processors: [template, template] } },
+      /two processors that add tokens/,
+    ],
   ];
   for (const [changed, message] of refused)
     assert.throws(() => new TextTokenizer(changed, 'some/tokenizer.json'), message);
