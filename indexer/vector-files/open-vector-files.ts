@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { bug, TrawlError } from '../../src/base/errors.ts';
+import { fileState } from '../../src/base/system/file-checksum.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { faiss } from './faiss-header.ts';
 import { invalid, readPart } from './file-run.ts';
@@ -135,7 +136,7 @@ function fileAt(path: string): VectorFile {
   if (!stats.isFile()) {
     throw notFound(`${path} is not a regular file; vectors are read in place, so a pipe cannot be used`);
   }
-  return { path, bytes: stats.size, modifiedMs: stats.mtimeMs };
+  return { path, bytes: stats.size, state: fileState(path)! };
 }
 
 function notFound(reason: string): TrawlError {

@@ -17,6 +17,7 @@ import { readBody } from '../recording/read-origins.ts';
 import type { RecordedSelection } from '../recording/recorded-search.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { DEDUPLICATIONS, FUSIONS, type Selected, type Selection } from './fusion.ts';
+import { ExcludedIds } from './named-passages.ts';
 
 const Weight = Type.Number({ minimum: 0, maximum: 1_000_000 });
 
@@ -247,10 +248,7 @@ export const SearchRequest = Type.Object(
       Type.Number(),
       'Leaves out hits with a lower score: with hybrid the fused score, with reranking that of the reranker.',
     ),
-    exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
-      default: [],
-      description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
-    }),
+    exclude: ExcludedIds,
     fuse: Type.Enum([...FUSIONS], {
       default: 'none',
       description:
