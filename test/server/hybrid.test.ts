@@ -261,7 +261,7 @@ test('the record has fusion, weights and depth of a hybrid search, whether they 
   const retriever = await openRetriever(both, { encoderPools });
   const recorded: RecordedSearch[] = [];
   const record = { record: (_request: object, each: RecordedSearch) => void recorded.push(each) };
-  const app = buildApp(retriever, { mode: 'hybrid', hybrid: { denseWeight: 0.5 }, record });
+  const app = buildApp(retriever, { mode: 'hybrid', hybrid: { denseWeight: 0.3 }, record });
   t.after(async () => {
     await app.close();
     await retriever.close();
