@@ -21,7 +21,7 @@ from transformers import AutoModel, AutoTokenizer
 
 request = json.load(sys.stdin)
 libraries = Path(datasets.__file__).parent.parent
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 torch.manual_seed(7)
 random.seed(7)
 tokenizer = AutoTokenizer.from_pretrained(request["model"])

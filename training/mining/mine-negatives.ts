@@ -77,7 +77,7 @@ export async function mineNegatives(options: MineOptions): Promise<MiningSummary
   try {
     const inputs = await checksums(options.inputs, options.signal);
     let isBegun = !options.restart && isBegunWith(work, settingsOf(options, inputs));
-    if (isBegun && !hasFiles(work, out, options.format)) {
+    if (isBegun && !hasFiles(work, out)) {
       options.onWarning?.(`A file of the unfinished run in ${work.path} is missing or too short. Starting again.`);
       isBegun = false;
     }

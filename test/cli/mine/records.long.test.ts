@@ -26,7 +26,7 @@ test('recorded queries have the positives of their question; rollouts of a quest
       [first!.id, `${first!.question} [SEP] who designed it`],
     ],
   );
-  assert.equal(new Set(mined.rows.map(({ group }) => group)).size, 1);
+  assert.equal(new Set(mined.origins.map(({ group }) => group)).size, 1);
   for (const row of mined.rows)
     assert.deepEqual(
       row.positive_passages.map(({ docid }) => docid),
