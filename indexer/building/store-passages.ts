@@ -2,16 +2,20 @@ import { statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type Corpus, MAX_EXAMPLES } from '../../corpus/open-corpus.ts';
-import { formatLocation, type Passage, type PassageLocation } from '../../corpus/passage.ts';
+import { formatLocation, type Passage, type PassageLocation, type PassageRow } from '../../corpus/passage.ts';
+import { likelyIdColumn } from '../../corpus/row-columns.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { quoteForShell } from '../../src/base/format.ts';
 import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { fileState, sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { columnValues } from '../../src/engine/columns/column-values.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/index/manifest/build-records.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import { parseIntegers } from '../../src/index/passages/exact-numbers.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import type { Build } from './build.ts';
@@ -32,7 +36,7 @@ export type CorpusFileRecord = Readonly<Omit<CorpusRecord['files'][number], 'pas
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, TEMPLATE_INVALID or CANCELLED.
  */
 export async function storePassages(
-  { corpus: whole, template, columns, onProgress, signal }: Build,
+  { corpus: whole, template, columns, onProgress, onNote, signal }: Build,
   { scan, places, only }: ShardPlan,
 ): Promise<readonly CorpusFileRecord[]> {
   onProgress({ stage: 'read', passages: 0, readShare: 0 });
@@ -55,6 +59,7 @@ export async function storePassages(
   let next: IteratorResult<Passage> | undefined;
   let writer: SqlitePassageWriter | undefined;
   let read = 0;
+  let isWarned = false;
   try {
     for (const [i, shard] of missing.entries()) {
       writer = await openWriter(shard.folder);
@@ -65,6 +70,10 @@ export async function storePassages(
         const position = positionOf(fileIndex, location.line);
         if (position >= shard.end) break;
         if (only?.has(position) === false) continue;
+        if (id === null && !isWarned) {
+          isWarned = true;
+          noteMissingId(row, location, onNote);
+        }
         // Report a missing column now: the texts are embedded much later.
         template(row, location);
         checkColumns(document, location, columns);
@@ -78,7 +87,7 @@ export async function storePassages(
         const share = scan === undefined ? bytesShare(corpus) : (position + 1 - start) / (end - start);
         onProgress({ stage: 'read', passages: read, readShare: share });
       }
-      if (next.done === true && scan !== undefined) checkCorpusUnchanged(scan);
+      if (next.done === true && scan !== undefined) await checkCorpusUnchanged(scan);
       const sha256 = writer.finishRows();
       writer.finish();
       await syncFolder(shard.folder);
@@ -102,6 +111,16 @@ export async function storePassages(
     bytes: readBytes,
     sha256: sha256!,
   }));
+}
+
+/** Judgements, clients and removals name passages by their ids, so a column that was not recognised must not go unnoticed. */
+function noteMissingId(row: PassageRow, location: PassageLocation, onNote: (text: string) => void): void {
+  const likely = likelyIdColumn(row);
+  if (likely === undefined) return;
+  onNote(
+    `Warning: ${formatLocation(location)} has no id, but the column ${JSON.stringify(likely)} looks like one. If it is, stop this build, and ` +
+      `begin again with --id-column ${quoteForShell(likely)}.`,
+  );
 }
 
 async function openWriter(folder: string): Promise<SqlitePassageWriter> {
@@ -128,7 +147,7 @@ export function fileRecords(scan: CorpusScan): readonly CorpusFileRecord[] {
 /** @throws TrawlError CORPUS_BAD_LINE for a value of another type than its column's. */
 function checkColumns(document: string, location: PassageLocation, columns: readonly Column[]): void {
   if (columns.length === 0) return;
-  const row: unknown = JSON.parse(document);
+  const row = parseIntegers(document);
   for (const column of columns) {
     const values = columnValues(row, column);
     if (!('wrong' in values)) continue;
@@ -153,10 +172,11 @@ function bytesShare({ report: { readBytes, sizeBytes } }: Corpus): number {
 }
 
 /** @throws TrawlError CORPUS_CHANGED if a file changed since the scan: the checksums would not match the passages. */
-export function checkCorpusUnchanged(scan: CorpusScan): void {
-  for (const { path, sizeBytes, modifiedMs } of scan.files) {
-    const { size, mtimeMs } = statSync(path);
-    if (size === sizeBytes && mtimeMs === modifiedMs) continue;
+export async function checkCorpusUnchanged(scan: CorpusScan): Promise<void> {
+  for (const { path, sizeBytes, sha256, state } of scan.files) {
+    if (fileState(path) === state) continue;
+    const { size } = statSync(path);
+    if (size === sizeBytes && (await sha256OfFile(path)) === sha256) continue;
     throw new TrawlError(
       'CORPUS_CHANGED',
       `${path} changed while it was read (${sizeBytes} bytes, now ${size}). Run the command again when no other program ` +

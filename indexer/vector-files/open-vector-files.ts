@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { bug, TrawlError } from '../../src/base/errors.ts';
+import { fileState } from '../../src/base/system/file-checksum.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { faiss } from './faiss-header.ts';
 import { invalid, readPart } from './file-run.ts';
@@ -78,6 +79,8 @@ function checkCompatible(file: VectorFile, first: VectorPart, other: VectorPart)
     throw invalid(file.path, `it does not match the files before it: ${differences.join('; ')}`);
 }
 
+export const BY_NUMBER = new Intl.Collator('en', { numeric: true });
+
 const PIECE = /^part[_-]/;
 
 /**
@@ -121,8 +124,7 @@ function filesOfFolder(folder: string): string[] {
 }
 
 function inOrder(folder: string, names: readonly string[]): string[] {
-  const byNumber = new Intl.Collator('en', { numeric: true });
-  return names.toSorted((a, b) => byNumber.compare(a, b) || (a < b ? -1 : 1)).map((name) => join(folder, name));
+  return names.toSorted((a, b) => BY_NUMBER.compare(a, b) || (a < b ? -1 : 1)).map((name) => join(folder, name));
 }
 
 function fileAt(path: string): VectorFile {
@@ -135,7 +137,7 @@ function fileAt(path: string): VectorFile {
   if (!stats.isFile()) {
     throw notFound(`${path} is not a regular file; vectors are read in place, so a pipe cannot be used`);
   }
-  return { path, bytes: stats.size, modifiedMs: stats.mtimeMs };
+  return { path, bytes: stats.size, state: fileState(path)! };
 }
 
 function notFound(reason: string): TrawlError {

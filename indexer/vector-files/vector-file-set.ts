@@ -31,11 +31,12 @@ export interface VectorPart extends RawShape {
   readonly next: number;
 }
 
-/** A vector file, with size and modification time at the time of opening. */
+/** A vector file, as it was when it was opened. */
 export interface VectorFile {
   readonly path: string;
   readonly bytes: number;
-  readonly modifiedMs: number;
+  /** As `fileState`. */
+  readonly state: string;
 }
 
 /** Vectors in existing files, to be used in place. */

@@ -51,6 +51,83 @@ test('int64 ids are exact integers', async (t) => {
   );
 });
 
+test('decimals and dates keep all their digits', async (t) => {
+  const decimal = (name: string, scale: number, type: object) =>
+    ({ name, repetition_type: 'OPTIONAL', converted_type: 'DECIMAL', precision: 30, scale, ...type }) as const;
+  const bytes = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 } as const;
+  const instant = { type: 'INT64', repetition_type: 'OPTIONAL' } as const;
+  const schema = [
+    { name: 'root', num_children: 8 },
+    decimal('id', 0, bytes),
+    { name: 'text', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
+    decimal('padded', 10, bytes),
+    decimal('small', 1, { type: 'INT32' }),
+    decimal('free', 2, { type: 'BYTE_ARRAY' }),
+    { name: 'list', converted_type: 'LIST', repetition_type: 'OPTIONAL', num_children: 1 },
+    { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+    decimal('element', 3, { type: 'INT64' }),
+    { name: 'micros', converted_type: 'TIMESTAMP_MICROS', ...instant },
+    { name: 'nanos', logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'NANOS' }, ...instant },
+  ] as unknown as WriteOptions['schema'];
+  const file = corpusDir(t).write(
+    'c.parquet',
+    parquet(
+      [
+        { name: 'id', data: [12345678901234567890n, 9007199254740993n, -7n] },
+        { name: 'text', data: ['a', 'b', 'c'] },
+        { name: 'padded', data: [120_000_000_000n, 1n, null] },
+        { name: 'small', data: [3n, -5n, 0n] },
+        { name: 'free', data: [6162n, -12345678901234567890n, null] },
+        { name: 'list', data: [[9007199254740993001n, null], [], null] },
+        { name: 'micros', data: [1_700_000_000_123_456n, -1n, 0n] },
+        { name: 'nanos', data: [1_700_000_000_123_456_789n, null, 1_000_000n] },
+      ],
+      { schema },
+    ),
+  );
+  const passages = await readAll(file);
+  assert.deepEqual(
+    passages.map(({ document }) => document),
+    [
+      '{"id":12345678901234567890,"text":"a","padded":12,"small":0.3,"free":61.62,"list":[9007199254740993.001,null],' +
+        '"micros":"2023-11-14T22:13:20.123456Z","nanos":"2023-11-14T22:13:20.123456789Z"}',
+      '{"id":9007199254740993,"text":"b","padded":0.0000000001,"small":-0.5,"free":-123456789012345678.9,"list":[],' +
+        '"micros":"1969-12-31T23:59:59.999999Z","nanos":null}',
+      '{"id":-7,"text":"c","padded":null,"small":0,"free":null,"list":null,' +
+        '"micros":"1970-01-01T00:00:00.000Z","nanos":"1970-01-01T00:00:00.001Z"}',
+    ],
+  );
+  assert.deepEqual(
+    passages.map(({ id }) => id),
+    [12345678901234567890n, 9007199254740993n, -7],
+  );
+});
+
+test('ids that are float64 are integers as far as they are exact', async (t) => {
+  const dir = corpusDir(t);
+  const text = { name: 'text', data: ['a', 'b'], type: 'STRING' as const };
+  const exact = dir.write('a.parquet', parquet([{ name: 'id', data: [17, 2 ** 53 - 1], type: 'DOUBLE' }, text]));
+  assert.deepEqual(
+    (await readAll(exact)).map(({ id }) => id),
+    [17, 2 ** 53 - 1],
+  );
+  // pandas makes this of an int64 column with a null.
+  const rounded = dir.write(
+    'b.parquet',
+    parquet([{ name: 'id', data: [Number(4873214862074861568n), 1], type: 'DOUBLE' }, text]),
+  );
+  const reason = '"id" must be a string or an integer of at most 1000 digits, found a float64 that may be rounded';
+  await assert.rejects(readAll(rounded), failsWith('CORPUS_BAD_LINE', `${rounded}:1: `, reason));
+  const other = dir.write(
+    'c.parquet',
+    parquet([{ name: 'n', data: [Number(4873214862074861568n), 1e21], type: 'DOUBLE' }, text]),
+  );
+  assert.deepEqual(
+    (await readAll(other)).map(({ document }) => document),
+    ['{"n":4873214862074861568.0,"text":"a"}', '{"n":1e+21,"text":"b"}'],
+  );
+});
+
 test('null columns stay null, nested values become JSON, dates ISO strings, bytes text or base64', async (t) => {
   const file = corpusDir(t).write(
     'c.parquet',
@@ -93,6 +170,22 @@ test('a text that is not UTF-8 is a bad row', async (t) => {
     parquet([{ name: 'text', data: [Uint8Array.of(0xff)], type: 'BYTE_ARRAY' }]),
   );
   await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'not UTF-8'));
+});
+
+test('columns with other names are found, or named, and their bytes must be text', async (t) => {
+  const dir = corpusDir(t);
+  const file = dir.write(
+    'c.parquet',
+    parquet([
+      { name: 'corpus-id', data: ['a'], type: 'STRING' },
+      { name: 'Passage', data: ['t'], type: 'STRING' },
+      { name: 'raw', data: [Uint8Array.of(0xff)], type: 'BYTE_ARRAY' },
+    ]),
+  );
+  const [passage] = await readAll(file);
+  assert.deepEqual([passage?.id, passage?.document], ['a', '{"id":"a","corpus-id":"a","text":"t","raw":"/w=="}']);
+  const named = readAll(file, { columns: { text: 'raw' } });
+  await assert.rejects(named, failsWith('CORPUS_BAD_LINE', `${file}:1: `, '"raw" must be a string, found bytes'));
 });
 
 test('byte count and checksum cover the whole file', async (t) => {

@@ -20,6 +20,8 @@ interface Node {
   readonly minItems?: number;
 }
 
+const SEND_AS_STRING = '; send other integers as strings, because JSON parsers round them';
+
 /** Unknown field names are shortened to this length in messages and in the log. */
 const MAX_NAME_CHARACTERS = 100;
 
@@ -48,7 +50,8 @@ export interface ReadLimits {
  * @throws RequestError INVALID_REQUEST; TOO_MANY_QUERIES or QUERY_TOO_LONG for a list or text over the limits.
  */
 export function readRequest<Schema extends TSchema>(schema: Schema, body: unknown, most: ReadLimits): Static<Schema> {
-  if (!isObject(body)) {
+  // A request may also be one of several types, such as an object or a list of them.
+  if (!isObject(body) && (schema as Node).anyOf === undefined) {
     throw new RequestError('INVALID_REQUEST', 'The body must be a JSON object.', [
       {
         type: 'model_attributes_type',
@@ -147,10 +150,12 @@ class Reader {
 
   #number(read: number | Fault, { minimum, maximum }: Node, value: unknown, place: Place): unknown {
     if (typeof read === 'number' && minimum !== undefined && read < minimum) {
-      return this.#issue('greater_than_equal', `greater than or equal to ${minimum}`, value, place);
+      const hint = minimum === Number.MIN_SAFE_INTEGER ? SEND_AS_STRING : '';
+      return this.#issue('greater_than_equal', `greater than or equal to ${minimum}${hint}`, value, place);
     }
     if (typeof read === 'number' && maximum !== undefined && read > maximum) {
-      return this.#issue('less_than_equal', `less than or equal to ${maximum}`, value, place);
+      const hint = maximum === Number.MAX_SAFE_INTEGER ? SEND_AS_STRING : '';
+      return this.#issue('less_than_equal', `less than or equal to ${maximum}${hint}`, value, place);
     }
     return this.#lax(read, value, place);
   }
