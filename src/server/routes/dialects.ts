@@ -75,7 +75,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       onRequest: async (request, reply) => {
         refuseEarly(request, reply, dialects.hold);
         bodies.refuseIfFull();
-        requireJsonMediaType(request, reply);
+        requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
       preParsing: bodies.count,
