@@ -13,7 +13,11 @@ export interface Jdk {
 /** Where systems install JDKs: Linux, macOS. */
 const FOLDERS = ['/usr/lib/jvm', '/Library/Java/JavaVirtualMachines'];
 
-/** The JDKs of JAVA_HOME, of the PATH and of the system's folders, oldest first. */
+/**
+ * The JDKs of JAVA_HOME, of the PATH and of the system's folders, oldest first.
+ *
+ * @internal Exported for tests.
+ */
 export function findJdks(folders: readonly string[] = FOLDERS): readonly Jdk[] {
   const homes = [
     environmentVariable('JAVA_HOME') ?? '',
