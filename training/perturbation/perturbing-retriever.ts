@@ -1,4 +1,5 @@
 import type { LexicalQuery } from '../../src/engine/lexical/lexical-query.ts';
+import { documentFields } from '../../src/index/passages/document-fields.ts';
 import {
   hasOtherHits,
   type Perturbed,
@@ -33,7 +34,7 @@ interface Change {
 /**
  * A retriever for one request whose searches are perturbed. It stands around the cache, whose answers stay unperturbed, and around the
  * views and the filter of the request, which distractors do not leave. Look-ups by id, scores of given passages, vectors and reranked
- * texts are not searches and pass unchanged.
+ * texts are not searches and pass unchanged; `HookedRequest.pass` holds back a request for vectors or reranking.
  *
  * It keeps nothing between two calls, because a request may have several searches at a time. A deeper search names the call that it
  * continues.
@@ -125,7 +126,7 @@ async function mixedOutcomes(
   const places = outcomes.flatMap((outcome, i) => (outcome.ok && changes[i]!.mixes ? [i] : []));
   const lists = await mixDistractors(
     inner,
-    places.map((i) => ({ ...changes[i]!, hits: (outcomes[i] as QueryAnswer).hits })),
+    places.map((i) => ({ ...unmixed(changes[i]!, call), hits: (outcomes[i] as QueryAnswer).hits })),
     { seed, count, lastRank: Math.min(options.shown ?? k, k), length: k, scope: scopeOf(call) },
   );
   const mixed = [...outcomes];
@@ -135,6 +136,15 @@ async function mixedOutcomes(
     if (distractors > 0) mixed[i] = { ...outcome, hits, perturbed: { ...outcome.perturbed, distractors } };
   }
   return mixed;
+}
+
+/** The change, without excluded passages among the distractors. */
+function unmixed(change: Change, { exclude = [] }: RetrieveCall): Change {
+  if (exclude.length === 0) return change;
+  const excluded = new Set(exclude);
+  const isGold: IsGold = (document) =>
+    excluded.has(documentFields(document).id ?? '') || change.isGold?.(document) === true;
+  return { ...change, isGold };
 }
 
 /** The outcome with its delay. An outcome whose hits were changed is not exact. */

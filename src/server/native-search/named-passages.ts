@@ -12,7 +12,7 @@ const PassageId = Type.Union([
 
 export const ExcludedIds = Type.Array(PassageId, {
   default: [],
-  description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
+  description: 'Ids of passages that are not searched. Integers beyond 2^53 as strings.',
 });
 
 export const PassageIds = Type.Array(PassageId, {

@@ -6,11 +6,14 @@ import type { RetrieverInfo } from '../../../search/retriever-info.ts';
 import { queryFailure } from '../elasticsearch-error.ts';
 import type { DslKnn } from './dsl-query.ts';
 import { queriedField } from './queried-field.ts';
+import { refuseStoredField } from './stored-fields.ts';
 
 /** A row with its score as Elasticsearch has it: a float32 of at least 0. */
 export interface ScoredRow {
   readonly row: number;
   readonly score: number;
+  /** The similarity before rounding; larger is nearer. */
+  readonly near: number;
 }
 
 /** Names of Elasticsearch's similarities. */
@@ -39,7 +42,10 @@ export async function nearestRows(
 ): Promise<readonly ScoredRow[]> {
   const { info } = retriever;
   const field = queriedField(knn.field, info);
-  if (field === undefined) return [];
+  if (field === undefined) {
+    await refuseStoredField(knn.field, { retriever, signal: options.signal });
+    return [];
+  }
   if (field.kind !== 'vector')
     throw queryFailure(info.index, '[knn] queries are only supported on [dense_vector] fields');
   const { vector } = knn;
@@ -59,7 +65,7 @@ export async function nearestRows(
       ? Number.NEGATIVE_INFINITY
       : scoreOf(similarity, similarity === 'l2_norm' ? -(knn.similarity ** 2) : knn.similarity);
   return nearest
-    .map(({ row, score }) => ({ row, score: scoreOf(similarity, score) }))
+    .map(({ row, score: near }) => ({ row, score: scoreOf(similarity, near), near }))
     .filter(({ score }) => score >= least);
 }
 
