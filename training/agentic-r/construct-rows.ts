@@ -127,7 +127,8 @@ function trainingRow(
     history_queries: fullHistory ? history : (global?.history ?? history),
     query_text: round.current_query,
     passage_ids: passages.map(passageId),
-    scores: passages.map(({ em, local }) => ({ em, local_utility: local })),
+    // Its trainer reads both of every row; the original, too, writes 0 for a utility that was not judged.
+    scores: passages.map(({ em = 0, local = 0 }) => ({ em, local_utility: local })),
   };
 }
 
