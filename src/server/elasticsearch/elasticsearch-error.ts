@@ -115,6 +115,19 @@ export const ELASTICSEARCH_ERRORS: ErrorFormat = {
   errorBody: (error, status) => JSON.stringify(errorObject(error, status)),
 };
 
+/** Whether a request to a route that the server does not have comes from a client of Elasticsearch, by its path or its media types. */
+export function seemsElasticsearch({ url, headers }: FastifyRequest): boolean {
+  return /^[^?]*\/_/.test(url) || /vnd\.elasticsearch\+/.test(`${headers.accept} ${headers['content-type']}`);
+}
+
+/** A 400 as in Elasticsearch: clients take a 404 for an index or a document that does not exist. */
+export function noHandler({ url, method }: FastifyRequest): ElasticsearchError {
+  const path = url.split('?')[0]!.slice(0, 200);
+  return illegalArgument(
+    `no handler found for uri [${path}] and method [${method}]: this server does not have it; docs/elasticsearch.md lists what it has`,
+  );
+}
+
 export function isElasticsearch(request: FastifyRequest): boolean {
   return request.dialect === ELASTICSEARCH_ERRORS;
 }

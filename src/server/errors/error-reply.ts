@@ -83,6 +83,12 @@ function fromFastify(thrown: unknown, config: ServerConfig): TrawlError {
       return new TrawlError('INVALID_REQUEST', 'The length of the body differs from its content-length header.');
     case 'ECONNRESET':
       return new TrawlError('CANCELLED', 'The client disconnected while sending its request.', { cause: thrown });
+    case 'Z_DATA_ERROR':
+    case 'Z_BUF_ERROR':
+      return new TrawlError(
+        'INVALID_REQUEST',
+        `The body cannot be decompressed as its content-encoding says (${thrown.message}). Send it as gzip, or plain without that header.`,
+      );
     default:
       return asTrawlError(thrown);
   }
