@@ -115,7 +115,7 @@ function isLabel(answer: string): boolean {
  */
 export function parseQuestion(text: string, fail: Fail): Question {
   const json = parseJson(text);
-  if (!json.ok) throw fail('not valid JSON; expected one object per line');
+  if (!json.ok) throw fail(`${json.reason}; expected one object per line`);
   const columns = columnsOf(json.value);
   if (columns === undefined)
     throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" (BEIR)');

@@ -96,11 +96,17 @@ test('wrong paths are reported before anything is read', (t) => {
 
 test('an unknown extension is refused with the known ones, unless the format is given', async (t) => {
   const dir = corpusDir(t);
-  for (const name of ['corpus.json', 'corpus.csv', 'corpus', 'corpus.gz', 'corpus.jsonl.xz']) {
+  for (const [name, conversion] of [
+    ['corpus.json', "jq -c '.[]' "],
+    ['corpus.csv', 'csv.DictReader'],
+    ['corpus', 'convert it, such as to JSONL'],
+    ['corpus.gz', 'convert it, such as to JSONL'],
+    ['corpus.jsonl.xz', 'xz -dk '],
+  ] as const) {
     const file = dir.write(name, row('a'));
     assert.throws(
       () => openCorpus([file]),
-      failsWith('CORPUS_FORMAT_UNKNOWN', file, '.jsonl.gz', '--format', 'parquet'),
+      failsWith('CORPUS_FORMAT_UNKNOWN', file, '.jsonl.gz', '--format', 'parquet', conversion),
     );
     assert.deepEqual(await texts(file, { format: 'jsonl' }), ['a']);
   }

@@ -1,6 +1,6 @@
 import { cancelled, throwIfCancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
-import { abortableFetch, bodyChunks, dropBody } from '../../base/net/abortable-fetch.ts';
+import { abortableFetch, bodyChunks, connectionFault, dropBody } from '../../base/net/abortable-fetch.ts';
 import { retryAfterMs } from '../../base/net/retries.ts';
 import { ServerChoice, type ServerLimits } from './server-choice.ts';
 
@@ -145,15 +145,9 @@ export class ModelServers {
       if (error instanceof SyntaxError) throw failed('a reply that is not JSON');
       const isTimeout = (error as Error).name === 'TimeoutError';
       if (!isTimeout) onLost?.(server);
-      return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection${connectionCode(error)}` };
+      return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection (${connectionFault(error)})` };
     }
   }
-}
-
-/** The code of a failed connection in parentheses, such as ECONNREFUSED. */
-function connectionCode(error: unknown): string {
-  const code: unknown = ((error as Error).cause as { code?: unknown } | undefined)?.code;
-  return typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code) ? ` (${code})` : '';
 }
 
 /** The text of a reply; undefined if it has more bytes. */
