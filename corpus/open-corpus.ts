@@ -106,7 +106,8 @@ function corpusOf(files: readonly CorpusFile[], options: CorpusOptions): Corpus 
 }
 
 function checkOptions({ tsvLayout, tsvIdType, maxLineBytes = DEFAULT_MAX_LINE_BYTES }: CorpusOptions): void {
-  if (tsvLayout?.includes(',') !== true) checkChoice('tsvLayout', tsvLayout, TSV_LAYOUTS);
+  const layouts = [...TSV_LAYOUTS, 'the names of the columns with commas between, such as id,text,title'];
+  if (tsvLayout?.includes(',') !== true) checkChoice('tsvLayout', tsvLayout, layouts);
   checkChoice('tsvIdType', tsvIdType, TSV_ID_TYPES);
   if (Number.isSafeInteger(maxLineBytes) && maxLineBytes >= 1) return;
   throw new TrawlError('USAGE', `maxLineBytes is ${maxLineBytes}, expected a whole number from 1.`);
@@ -114,7 +115,10 @@ function checkOptions({ tsvLayout, tsvIdType, maxLineBytes = DEFAULT_MAX_LINE_BY
 
 function checkChoice(name: string, value: string | undefined, choices: readonly string[]): void {
   if (value === undefined || choices.includes(value)) return;
-  throw new TrawlError('USAGE', `${name} is ${JSON.stringify(value)}, expected one of ${choices.join(', ')}.`);
+  throw new TrawlError(
+    'USAGE',
+    `${name} is ${JSON.stringify(value)}, expected one of ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}.`,
+  );
 }
 
 /** The lines of a file in the part. The file's first line has position `base`. */

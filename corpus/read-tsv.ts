@@ -53,7 +53,8 @@ function rowParser(
   { columns, tsvIdType }: Pick<ReaderContext, 'columns' | 'tsvIdType'>,
 ): (line: number, text: string) => ReadRow {
   if (layout.type === 'first-tab') {
-    return (line, text) => parseFirstTab(line, text, tsvIdType === 'auto' ? 'integer-if-canonical' : tsvIdType);
+    const idRule = tsvIdType === 'auto' ? 'integer-if-canonical' : tsvIdType;
+    return (line, text) => parseFirstTab(line, text, idRule, columns);
   }
   const { names } = layout;
   const order = [
@@ -68,12 +69,12 @@ function rowParser(
 
 type IdRule = 'string' | 'integer' | 'integer-if-canonical';
 
-function parseFirstTab(line: number, text: string, idRule: IdRule): ReadRow {
+function parseFirstTab(line: number, text: string, idRule: IdRule, columns: ColumnNames): ReadRow {
   const tab = text.indexOf('\t');
   if (tab === -1) return { ok: false, line, reason: 'expected an id, a tab and the contents, found no tab' };
   const id = parseId(text.slice(0, tab), idRule);
   if (!id.ok) return { ok: false, line, reason: id.reason };
-  return toRow(line, { id: id.value, contents: text.slice(tab + 1) });
+  return toRow(line, { id: id.value, contents: text.slice(tab + 1) }, columns);
 }
 
 function parseColumns(
@@ -107,7 +108,7 @@ function parseColumns(
   return toRow(line, Object.fromEntries(row), columns);
 }
 
-function toRow(line: number, row: Readonly<Record<string, JsonValue>>, columns?: ColumnNames): ReadRow {
+function toRow(line: number, row: Readonly<Record<string, JsonValue>>, columns: ColumnNames): ReadRow {
   return checkRow(line, row, jsonText(row), columns);
 }
 

@@ -78,8 +78,10 @@ function checkNames(
   if (problem === null) return { type: 'columns', names, hasHeader };
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
-    `${formatLocation(location)}: ${problem}. ${hasHeader ? 'The first line is read as a header' : 'The names are those of --tsv-layout'}; ` +
-      'if it is not one, name the columns with --tsv-layout, such as id,text,title.',
+    `${formatLocation(location)}: ${problem}. ` +
+      (hasHeader
+        ? 'The first line is read as a header; if it is none, name the columns with --tsv-layout, such as id,text,title.'
+        : 'Correct the names of --tsv-layout, such as id,text,title.'),
     { details: { ...location } },
   );
 }

@@ -67,7 +67,7 @@ function* deletedTexts(
   let texts: string[] = [];
   for (const { path, firstRow, rows } of shards) {
     const shard = within(folder, path);
-    const file = new PassageFile(within(shard, readShardManifest(shard).passages.path), { mapped: false });
+    const file = new PassageFile(within(shard, readShardManifest(shard).passages.path));
     try {
       for (let row = 0; row < rows; row++) {
         if (!deleted.has(firstRow + row)) continue;

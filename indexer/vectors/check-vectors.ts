@@ -73,7 +73,7 @@ export async function checkVectors(
 function checkIds(ids: readonly string[], files: readonly PassageRows[]): void {
   let row = 0;
   for (const { path } of files) {
-    const file = new PassageFile(path, { mapped: false });
+    const file = new PassageFile(path);
     try {
       for (const id of file.ids()) {
         if (id !== null && String(id) !== ids[row]) {
@@ -202,7 +202,7 @@ function sampleRows(count: number, set: VectorFileSet, files: readonly PassageRo
   try {
     return randomRows(count, set.rows).map((row) => {
       const shard = files.findLast(({ firstRow }) => row >= firstRow)!;
-      const file = new PassageFile(shard.path, { mapped: false });
+      const file = new PassageFile(shard.path);
       try {
         const vector = readVector(reader, row);
         const segments = cutSegments(set, row, 1);

@@ -29,6 +29,8 @@ export const ERROR_CODES = {
   INDEX_FILE_MISSING: 'A file that the manifest names does not exist.',
   INDEX_FILE_TRUNCATED: 'The size of an index file differs from its manifest or its own header.',
   INDEX_FILE_FOREIGN: 'The format of an index file differs from its manifest, or the file belongs to another index.',
+  FILE_CHANGED:
+    'A file of an open index or model was changed, truncated or removed, or cannot be read any more. Its index answers nothing until it is reloaded.',
   INDEX_CHECKSUM_MISMATCH: 'The content of an index file differs from its recorded checksum.',
   // Model
   MODEL_NOT_FOUND: 'No model folder has that name or path.',
@@ -152,6 +154,7 @@ export const ERROR_FIXES: Readonly<Record<ErrorCode, string>> = {
   INDEX_FILE_TRUNCATED: 'Copy the file again from a good copy of the index, or build the index again.',
   INDEX_FILE_FOREIGN: 'Copy the file again from a good copy of the index, or build the index again.',
   INDEX_CHECKSUM_MISMATCH: 'Copy the file again from a good copy of the index, or build the index again.',
+  FILE_CHANGED: 'Restore the file that the message names, and reload the index.',
   MODEL_NOT_FOUND: '`trawl model list` has the names; `trawl model add` adds a model.',
   MODEL_INVALID: 'Download the model again, or follow what the message says about the file.',
   MODEL_MISMATCH: 'Use the encoder that the message names, or build the index again with this one.',
@@ -241,6 +244,8 @@ interface ErrorDetails {
   readonly param?: string;
   /** The HTTP status that a server of models answered. */
   readonly status?: number | undefined;
+  /** What was wrong with the answer of a server of models, without addresses and texts: clients get it, too. */
+  readonly fault?: string;
   /** Seconds after which a client may ask again. */
   readonly retryAfterS?: number;
 }

@@ -3,6 +3,7 @@ import { withoutQuotes } from '../../src/index/passages/document-fields.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import { COLUMNS } from '../engine/filter/arbitrary-filters.ts';
 import { passes } from '../engine/filter/naive-filter.ts';
+import { standardDeviation } from '../helpers/standard-deviation.ts';
 import { type CorpusRow, type GivenBm25, inOrder, type NaiveIndex, type Scored } from './naive-index.ts';
 
 /** The fields of a request to /v1/search that change its hits. */
@@ -81,10 +82,11 @@ export async function searchNaively(
   const deduplicate = body.deduplicate ?? (fuse === 'none' ? 'none' : 'passage');
   const wanted = fuse === 'none' && deduplicate === 'none' ? k : Math.max(k, candidates ?? Math.max(10, 2 * k));
   const excluded = new Set(exclude.map(String));
-  const considered = Math.max(wanted + excluded.size, rerank?.depth ?? 0);
-  const hybridDepth = body.hybrid?.depth ?? Math.max(100, considered);
+  const considered = Math.max(wanted, rerank?.depth ?? 0);
+  const isFound = (passage: CorpusRow): boolean => isInView(passage) && !excluded.has(String(passage.id));
+  const hybridDepth = body.hybrid?.depth ?? Math.max(1_000, considered);
   const lists = await Promise.all(
-    body.queries.map((query) => rankedLists(query, body, indexes, { models, hybridDepth, isInView })),
+    body.queries.map((query) => rankedLists(query, body, indexes, { models, hybridDepth, isInView: isFound })),
   );
 
   // A query that has too few hits left is searched four times as deep.
@@ -93,20 +95,12 @@ export async function searchNaively(
     const found = await Promise.all(lists.map((ofIndexes, q) => mergedList(ofIndexes, body, depths[q]!)));
     const selected =
       fuse === 'none'
-        ? distinctLists(found, { ...body, excluded, deduplicate, length: k })
-        : found.map(
-            (list) =>
-              distinctLists([list.filter(isIncluded(excluded)).slice(0, wanted)], {
-                ...body,
-                excluded,
-                deduplicate,
-                length: wanted,
-              })[0]!,
-          );
+        ? distinctLists(found, { ...body, deduplicate, length: k })
+        : found.map((list) => distinctLists([list.slice(0, wanted)], { ...body, deduplicate, length: wanted })[0]!);
     const enough = found.map((list, q) => {
       const aboveMinimum = list.filter(({ score }) => score >= (body.minScore ?? Number.NEGATIVE_INFINITY));
       if (aboveMinimum.length < list.length) return true;
-      const left = fuse === 'none' ? selected[q]!.length : Math.min(wanted, list.filter(isIncluded(excluded)).length);
+      const left = fuse === 'none' ? selected[q]!.length : Math.min(wanted, list.length);
       return left === (fuse === 'none' ? k : wanted) || list.length < depths[q]!;
     });
     if (enough.every(Boolean)) {
@@ -177,14 +171,15 @@ function fusedModes(
   words: readonly Scored[],
   settings: NonNullable<SearchBody['hybrid']>,
 ): Ranked[] {
-  const { fusion = 'weighted', rrfK = 60, depth = 100 } = settings;
+  const { fusion = 'weighted', rrfK = 10, depth = 1_000 } = settings;
   const [dense, bm25] = [near.slice(0, depth), words.slice(0, depth)];
-  const usual = fusion === 'rrf' ? [1, 1] : [0.4, 0.6];
-  const part = (list: readonly Scored[], at: number, weight: number, floor: number): number => {
+  const usual = fusion === 'rrf' ? [1, 1] : [0.5, 0.5];
+  const part = (list: readonly Scored[], at: number, weight: number, others: readonly number[]): number => {
     if (at < 0) return 0;
     if (fusion === 'rrf') return weight / (rrfK + at + 1);
-    const range = list[0]!.score - floor;
-    return weight * (range === 0 ? 1 : (list[at]!.score - floor) / range);
+    const scores = [...list.map(({ score }) => score), ...others];
+    const floor = scores.at(-1)!;
+    return weight * (scores[0] === floor ? 1 : (list[at]!.score - floor) / standardDeviation(scores));
   };
   const rows = new Set([...dense, ...bm25].map(({ row }) => row));
   const fused = [...rows].map((row) => {
@@ -194,10 +189,9 @@ function fusedModes(
     ];
     const place = (list: readonly Scored[], at: number): Place | null =>
       at < 0 ? null : { rank: at + 1, score: list[at]!.score };
-    const wordsFloor = bm25.length < depth ? 0 : bm25.at(-1)!.score;
     const score = Math.fround(
-      part(dense, inDense, settings.denseWeight ?? usual[0]!, dense.at(-1)?.score ?? 0) +
-        part(bm25, inWords, settings.bm25Weight ?? usual[1]!, wordsFloor),
+      part(dense, inDense, settings.denseWeight ?? usual[0]!, []) +
+        part(bm25, inWords, settings.bm25Weight ?? usual[1]!, bm25.length < depth ? [0] : []),
     );
     return { row, score, dense: place(dense, inDense), bm25: place(bm25, inWords) };
   });
@@ -221,21 +215,14 @@ async function mergedList(
     .slice(0, depth);
 }
 
-const isIncluded =
-  (excluded: ReadonlySet<string>) =>
-  ({ passage }: Found): boolean =>
-    !excluded.has(String(passage.id));
-
-/** The lists without excluded passages, and without duplicates in a list or an earlier one; up to `length` hits of each. */
+/** The lists without duplicates in a list or an earlier one; up to `length` hits of each. */
 function distinctLists(
   lists: readonly (readonly Found[])[],
   {
-    excluded,
     deduplicate,
     length,
     minScore = Number.NEGATIVE_INFINITY,
   }: {
-    readonly excluded: ReadonlySet<string>;
     readonly deduplicate: string;
     readonly length: number;
     readonly minScore?: number;
@@ -244,7 +231,7 @@ function distinctLists(
   const seen = new Set<string>();
   return lists.map((list) => {
     const kept: Found[] = [];
-    for (const hit of list.filter(isIncluded(excluded))) {
+    for (const hit of list) {
       if (kept.length === length || hit.score < minScore) break;
       const key = keyOf(hit, deduplicate);
       if (deduplicate !== 'none' && seen.has(key)) continue;

@@ -114,7 +114,7 @@ test('an unknown extension is refused with the known ones, unless the format is 
 
 test('option values that do not exist are refused', () => {
   assert.throws(() => openCorpus(['x'], { format: 'csv' as 'tsv' }), failsWith('USAGE', '"csv"', 'jsonl.gz'));
-  assert.throws(() => openCorpus(['x'], { tsvLayout: 'x' }), failsWith('USAGE', 'r1-searcher'));
+  assert.throws(() => openCorpus(['x'], { tsvLayout: 'x' }), failsWith('USAGE', 'r1-searcher or the names'));
   assert.throws(() => openCorpus(['x'], { tsvIdType: 'int' as 'integer' }), failsWith('USAGE', 'integer'));
   assert.throws(() => openCorpus(['x'], { maxLineBytes: 0 }), failsWith('USAGE', 'maxLineBytes'));
 });

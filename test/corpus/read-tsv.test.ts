@@ -98,6 +98,15 @@ test('options name the columns of a header with other names, and the columns of 
     readAll(bare, { tsvLayout: 'id,name,para' }),
     failsWith('CORPUS_FORMAT_UNKNOWN', `${bare}:1`, 'name it with --text-column'),
   );
+  const verbatim = dir.write('c.tsv', '1\tx\n');
+  await assert.rejects(
+    readAll(verbatim, { columns: { text: 'para' } }),
+    failsWith(
+      'CORPUS_BAD_LINE',
+      `${verbatim}:1`,
+      'the column "para" of --text-column, found the columns "id", "contents"',
+    ),
+  );
 });
 
 test('the layout can be set', async (t) => {

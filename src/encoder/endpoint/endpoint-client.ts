@@ -282,6 +282,6 @@ function failed({ shown }: EndpointAddress, reason: string, status: number | und
   return new TrawlError(
     REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
     `The encoder's endpoint ${shown} failed: ${reason}.${hint}`,
-    { details: { status } },
+    { details: { status, fault: reason } },
   );
 }

@@ -124,7 +124,7 @@ export class ModelServers {
       if (response.ok) {
         const text = await readText(response, signal, maxReplyBytes);
         if (text === undefined) throw failed(`a reply of more than ${maxReplyBytes} bytes`);
-        const json: unknown = JSON.parse(text);
+        const json = parseReply(text, failed);
         onHeaders?.(response.headers);
         return { json };
       }
@@ -142,11 +142,22 @@ export class ModelServers {
     } catch (error) {
       if (ended.aborted) throw cancelled();
       if (error instanceof TrawlError) throw error;
-      if (error instanceof SyntaxError) throw failed('a reply that is not JSON');
       const isTimeout = (error as Error).name === 'TimeoutError';
       if (!isTimeout) onLost?.(server);
       return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection (${connectionFault(error)})` };
     }
+  }
+}
+
+/** The JSON of a reply. The error says what the text looks like, and never has a part of it. */
+function parseReply(text: string, failed: (reason: string) => TrawlError): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    if (text.trim() === '') throw failed('an empty reply');
+    if (text.trimStart().startsWith('<')) throw failed('a reply that is not JSON, but HTML or XML');
+    const hasNaN = /\b(?:NaN|Infinity)\b/.test(text);
+    throw failed(hasNaN ? 'a reply that is not JSON: it has NaN or Infinity' : 'a reply that is not JSON');
   }
 }
 

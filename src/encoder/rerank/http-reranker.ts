@@ -121,5 +121,5 @@ function completeUrl(text: string): string {
 function failed(reason: string, { status }: { readonly status?: number }): TrawlError {
   return REFUSED_STATUSES.includes(status)
     ? new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`)
-    : new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
+    : new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`, { details: { fault: reason } });
 }

@@ -15,7 +15,7 @@ import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dial
 import { field } from '../dialects/parts/read-request.ts';
 import { searchR1 } from '../dialects/search-r1.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
-import { ERROR_STATUS } from '../errors/error-status.ts';
+import { isForOperator } from '../errors/error-status.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
 import type { Lease } from '../indexes/index-slot.ts';
@@ -265,7 +265,7 @@ function failedRerankings({ search }: Answer): readonly TrawlError[] {
 function logFailures(request: FastifyRequest, errors: readonly TrawlError[], what: 'query' | 'reranking'): void {
   for (const error of errors.slice(0, LOGGED_FAILURES)) {
     const { code, details, message } = error;
-    if (ERROR_STATUS[code] === 500) request.log.error({ err: error, code, details }, `${what} failed`);
+    if (isForOperator(code)) request.log.error({ err: error, code, details }, `${what} failed`);
     else request.log.info({ code, reason: message }, `${what} refused`);
   }
 }

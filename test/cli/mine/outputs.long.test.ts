@@ -7,7 +7,7 @@ import { linesOf, QUESTIONS, questions, SUB_QUERIES } from '../../training/minin
 import { jsonOf, runTrawl } from '../run-trawl.ts';
 import { folder, index, mine, mineRefused, writeRecords } from './planted-index.ts';
 
-test('a file of origins has a line for each row of sentence-transformers; n-tuple leaves out what is too short', async () => {
+test('a file of origins has a line for each row; n-tuple leaves out what is too short', async () => {
   const out = join(folder, 'tuples.jsonl');
   const args = ['--format', 'n-tuple', '--num-negatives', '3', '--absolute-margin', '0.1', '--output-scores'];
   const run = ['mine', index, '--queries', QUESTIONS, '--out', out, ...args, '--json', '--quiet'];
@@ -51,13 +51,14 @@ test('the file of dpr is one JSON array, an empty one too', async () => {
   assert.equal(readFileSync(empty, 'utf8'), '[]\n');
 });
 
-test('rows have the generation of the index and the checksum of its encoder', async () => {
-  const { rows } = await mine();
+test('origins have the generation of the index and the checksum of its encoder', async () => {
+  const { rows, origins } = await mine();
   const inspected = jsonOf<{ generation: string; model: { sha256: string } }>(
     await runTrawl(['inspect', index, '--json']),
   );
   const { generation, model } = inspected;
-  for (const row of rows) assert.deepEqual([row.generation, row.model], [generation, model.sha256]);
+  assert.equal(origins.length, rows.length);
+  for (const row of origins) assert.deepEqual([row.generation, row.model], [generation, model.sha256]);
 });
 
 test('without --json, a table says what was found and dropped', async () => {
@@ -92,7 +93,11 @@ test('an existing file is not replaced without --restart, and nothing is left be
   assert.equal((await mineRefused(...run, '--restart')).code, 0);
   assert.notDeepEqual(readFileSync(out), before);
   const beside = readdirSync(folder).map((name) => join(folder, name));
-  assert.deepEqual(beside.filter((path) => path.startsWith(out)).sort(), [out, `${out}.report.json`]);
+  assert.deepEqual(beside.filter((path) => path.startsWith(out)).sort(), [
+    out,
+    `${out}.origins.jsonl`,
+    `${out}.report.json`,
+  ]);
 });
 
 test('an output that is one of the inputs is refused, with --restart too, and stays as it is', async () => {
@@ -176,4 +181,27 @@ test('a missing or damaged file of queries is refused, and leaves nothing behind
   }
   const { stderr } = await mineRefused('--queries', QUESTIONS, '--out', join(folder, 'no', 'x'), '--format', 'dpr');
   assert.match(stderr, /its folder does not exist\. \[OUTPUT_NOT_WRITABLE\]/);
+});
+
+test('a lone surrogate of a passage or question does not make the file unreadable for other programs', async () => {
+  const corpus = join(folder, 'surrogates.jsonl');
+  const passages = Array.from({ length: 8 }, (_, i) => ({
+    id: `p${i}`,
+    contents: `rivers and bridges of town ${i} \ud83d`,
+  }));
+  writeFileSync(corpus, passages.map((passage) => `${JSON.stringify(passage)}\n`).join(''));
+  const queries = join(folder, 'surrogate-questions.jsonl');
+  writeFileSync(queries, `${JSON.stringify({ id: 'q', question: 'which town \udc00', gold_ids: ['p1'] })}\n`);
+  const small = join(folder, 'surrogates');
+  const built = await runTrawl(['index', corpus, '--out', small, '--model', 'token-average-256', '--quiet']);
+  assert.equal(built.code, 0, built.stderr);
+  const out = join(folder, 'surrogate-rows.jsonl');
+  const args = ['--format', 'flagembedding', '--near-duplicate', 'off', '--quiet'];
+  const mined = await runTrawl(['mine', small, '--queries', queries, '--out', out, ...args]);
+  assert.equal(mined.code, 0, mined.stderr);
+  for (const path of [out, `${out}.origins.jsonl`]) {
+    const text = readFileSync(path, 'utf8');
+    assert.doesNotMatch(text, /\\ud[89a-f]/, path);
+    assert.match(text, /\ufffd/, path);
+  }
 });
