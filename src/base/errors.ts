@@ -133,7 +133,7 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** What helps against each error, as docs/errors.md lists it. @internal */
 export const ERROR_FIXES: Readonly<Record<ErrorCode, string>> = {
-  USAGE: 'Correct the command line; `trawl help COMMAND` lists the options.',
+  USAGE: 'Correct the command line; `trawl COMMAND --help` lists the options.',
   CONFIG_INVALID: 'Give the named setting one of the values that the message names.',
   CORPUS_NOT_FOUND: 'Correct the path, or give the process the right to read it.',
   CORPUS_FORMAT_UNKNOWN: 'Name the format with `--format`, or give the file one of the known suffixes.',
