@@ -203,10 +203,12 @@ export class EndpointEncoder implements TextEncoder {
 
   #lengthFault(vector: Float32Array): TrawlError | undefined {
     if (!this.#options.isUnit || isUnitVector(vector)) return undefined;
+    const length = `length ${vectorLength(vector).toFixed(3)}`;
     return new TrawlError(
       'ENDPOINT_FAILED',
-      `The endpoint's model gives this text no usable vector: it has length ${vectorLength(vector).toFixed(3)}; the endpoint's vectors ` +
+      `The endpoint's model gives this text no usable vector: it has ${length}; the endpoint's vectors ` +
         'have length 1. Usual causes are an overflow of float16, which bfloat16 or float32 (--dtype) avoids, and an empty text.',
+      { details: { fault: `it has ${length} in place of 1` } },
     );
   }
 }

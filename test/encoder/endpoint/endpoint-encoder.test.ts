@@ -6,6 +6,7 @@ import { type OpenEndpointOptions, openEndpoint } from '../../../src/encoder/end
 import type { EncodeResult } from '../../../src/encoder/text-encoder.ts';
 import type { IndexManifest } from '../../../src/index/manifest/index-manifest.ts';
 import { openIndexEncoder } from '../../../src/search/opening/open-index-encoder.ts';
+import { clientMessage } from '../../../src/server/errors/error-status.ts';
 import {
   type AskedEmbedding,
   type EmbeddingServer,
@@ -246,6 +247,9 @@ test('replies that lie are refused, without the row in the result', async (t) =>
     const result = await encoder.encode(['a', 'b'], { inputType: 'query' });
     const [a] = result.outcomes;
     assert.ok(a?.ok === false && trawlError('ENDPOINT_FAILED', message)(a.error));
+    // Clients learn the fault, too, without the address and advice for operators.
+    assert.match(clientMessage(a.error), message);
+    assert.doesNotMatch(clientMessage(a.error), /127\.0\.0\.1|--/);
     assert.ok(rowOf(result, 0).every((value) => value === 0));
   }
 });
