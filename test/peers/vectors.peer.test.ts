@@ -31,7 +31,7 @@ test('files that faiss and numpy write are adopted row for row, and unsupported 
   const files = ['flat-ip.index', 'sq-fp16.index', 'f4.npy', 'f2.npy', 'f4-v2.npy', 'f4-v3.npy', 'emb_e5.memmap'];
   for (const name of files) {
     const path = join(folder, name);
-    const set = openVectorFiles([path], { dimension: 8 });
+    const set = await openVectorFiles([path], { dimension: 8 });
     const reader = new SegmentReader(set.segments, 8);
     const read = new Float32Array(expected.length);
     reader.read(0, 500, read);
@@ -41,7 +41,7 @@ test('files that faiss and numpy write are adopted row for row, and unsupported 
     await build({
       corpus,
       out,
-      vectors: precomputed([path]),
+      vectors: await precomputed([path]),
       shardRows: 150,
       kernel: loaded.ok ? loaded.kernel : undefined,
     });
@@ -52,7 +52,7 @@ test('files that faiss and numpy write are adopted row for row, and unsupported 
     found.push([[...hits], [...scores]]);
   }
   for (const hits of found) assert.deepEqual(hits, found[0]);
-  const l2 = openVectorFiles([join(folder, 'flat-l2.index')], { dimension: 8 });
+  const l2 = await openVectorFiles([join(folder, 'flat-l2.index')], { dimension: 8 });
   assert.deepEqual([l2.metric, l2.rows], ['l2', 500]);
   for (const [name, message] of [
     ['f8.npy', /float64/],
@@ -62,6 +62,6 @@ test('files that faiss and numpy write are adopted row for row, and unsupported 
     ['cube.npy', /shape is \(10, 50, 8\)/],
   ] as const) {
     const path = join(folder, name);
-    assert.throws(() => openVectorFiles([path], { dimension: 8 }), trawlError('VECTORS_UNSUPPORTED', message));
+    await assert.rejects(openVectorFiles([path], { dimension: 8 }), trawlError('VECTORS_UNSUPPORTED', message));
   }
 });

@@ -292,7 +292,7 @@ const HINTS: Readonly<Record<number, string>> = {
   404: ' Check the path, and the model of --endpoint-model.',
   413: ' The request is too large: a text is too long, or lower --endpoint-batch.',
   422: ' It refuses the request: too many texts (--endpoint-batch), or a text that is too long.',
-  500: ' It has a fault, or a text is longer than it takes (llama.cpp: start it with a larger --ubatch-size).',
+  500: ' It has a fault, or a text is longer than it takes (llama.cpp: start it with a larger physical batch, -ub).',
 };
 
 function failed({ shown }: EndpointAddress, reason: string, status: number | undefined): TrawlError {

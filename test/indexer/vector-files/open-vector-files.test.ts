@@ -43,7 +43,7 @@ for (const fileType of FILE_TYPES) {
     const header = bytes.length - ROWS * DIMENSION * valueBytes;
     for (const cuts of [[], [header + 7], [header + 1, header + 2, header + 100], [header]]) {
       const paths = writeVectors(folder, 'emb', bytes, cuts);
-      const set = openVectorFiles(paths, optionsOf(fileType));
+      const set = await openVectorFiles(paths, optionsOf(fileType));
       assert.deepEqual([set.rows, set.dimension, set.dtype], [ROWS, DIMENSION, optionsOf(fileType).dtype]);
       assert.deepEqual(segmentBytes(set.segments), bytes.subarray(header));
       const reader = new SegmentReader(set.segments, DIMENSION);
@@ -65,12 +65,12 @@ test('.npy headers of versions 1 to 3 are read, with their keys in any order', a
   for (const version of [1, 2, 3] as const) {
     const header = npyHeader({ version, shape: `${ROWS}, ${DIMENSION}` });
     const [path] = writeVectors(folder, `v${version}.npy`, Buffer.concat([header, bytesOf(values)]));
-    assert.equal(openVectorFiles([path!], { dimension: DIMENSION }).rows, ROWS);
+    assert.equal((await openVectorFiles([path!], { dimension: DIMENSION })).rows, ROWS);
   }
   const text = `{'shape': (${ROWS}, ${DIMENSION}), 'fortran_order': False, 'descr': '<f4'}\n`;
   const head = Buffer.from([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, text.length, 0]);
   const [path] = writeVectors(folder, 'order.npy', Buffer.concat([head, Buffer.from(text), bytesOf(values)]));
-  assert.equal(openVectorFiles([path!], { dimension: DIMENSION }).rows, ROWS);
+  assert.equal((await openVectorFiles([path!], { dimension: DIMENSION })).rows, ROWS);
 });
 
 test('the parts in a folder, the files of a pattern and several whole files are joined in order, numbers by value', async (t) => {
@@ -80,7 +80,10 @@ test('the parts in a folder, the files of a pattern and several whole files are 
   mkdirSync(pieces);
   writeVectors(pieces, '', bytes, [100, 300]);
   writeFileSync(join(pieces, 'README.md'), 'no vectors');
-  assert.deepEqual(segmentBytes(openVectorFiles([pieces], { dimension: DIMENSION }).segments), bytes.subarray(45));
+  assert.deepEqual(
+    segmentBytes((await openVectorFiles([pieces], { dimension: DIMENSION })).segments),
+    bytes.subarray(45),
+  );
   const split = join(folder, 'split');
   mkdirSync(split);
   for (let i = 0; i < 12; i++) {
@@ -89,7 +92,7 @@ test('the parts in a folder, the files of a pattern and several whole files are 
   }
   const expected = Buffer.concat(Array.from({ length: 12 }, (_, i) => bytesOf(halfValues(2, DIMENSION, i))));
   for (const paths of [[split], [join(split, 'emb_*.npy')], [join(split, 'emb_?.npy'), join(split, 'emb_??.npy')]]) {
-    const set = openVectorFiles(paths, { dimension: DIMENSION });
+    const set = await openVectorFiles(paths, { dimension: DIMENSION });
     assert.deepEqual([set.rows, segmentBytes(set.segments)], [24, expected]);
   }
 });
@@ -158,7 +161,7 @@ test('files that cannot be used are refused with the reason and what to do', asy
   ];
   for (const [name, bytes, code, message] of cases) {
     const [path] = writeVectors(folder, name, bytes);
-    assert.throws(() => openVectorFiles([path!], { dimension: DIMENSION }), trawlError(code, message), name);
+    await assert.rejects(openVectorFiles([path!], { dimension: DIMENSION }), trawlError(code, message), name);
   }
   const [whole] = writeVectors(folder, 'whole.npy', npy({}));
   const [other] = writeVectors(folder, 'other.npy', npy({ shape: `${(ROWS * DIMENSION) / 3}, 3` }));
@@ -169,43 +172,43 @@ test('files that cannot be used are refused with the reason and what to do', asy
     [['/dev/null'], 'VECTORS_NOT_FOUND', /not a regular file/],
     [[whole!, other!], 'VECTORS_INVALID', /other\.npy: it does not match the files before it: dimension 6, then 3/],
   ] as const) {
-    assert.throws(() => openVectorFiles(paths, { dimension: DIMENSION }), trawlError(code, message));
+    await assert.rejects(openVectorFiles(paths, { dimension: DIMENSION }), trawlError(code, message));
   }
 });
 
-test('pickles are read in place, with their ids, as readPickledArrays finds them', () => {
+test('pickles are read in place, with their ids, as readPickledArrays finds them', async () => {
   const fixture = (name: string): string =>
     join(packageRoot, 'test', 'indexer', 'vector-files', 'fixtures', `${name}.pickle`);
   for (const name of ['array-4', 'list-4', 'tevatron-4', 'integer-ids']) {
     const { arrays, ids } = readPickledArrays(fixture(name));
-    const set = openVectorFiles([fixture(name)], { dimension: 99 });
+    const set = await openVectorFiles([fixture(name)], { dimension: 99 });
     assert.deepEqual([set.formats, set.ids], [['pickle'], ids]);
     assert.deepEqual(
       set.segments.map(({ offset, bytes }) => [offset, bytes]),
       arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => [offset, bytes]),
     );
   }
-  const twice = openVectorFiles([fixture('array-4'), fixture('array-5')], { dimension: 99 });
-  assert.equal(twice.rows, 2 * openVectorFiles([fixture('array-4')], { dimension: 99 }).rows);
-  assert.throws(() => openVectorFiles([fixture('harmful')], { dimension: 99 }), trawlError('PICKLE_UNSAFE'));
+  const twice = await openVectorFiles([fixture('array-4'), fixture('array-5')], { dimension: 99 });
+  assert.equal(twice.rows, 2 * (await openVectorFiles([fixture('array-4')], { dimension: 99 })).rows);
+  await assert.rejects(openVectorFiles([fixture('harmful')], { dimension: 99 }), trawlError('PICKLE_UNSAFE'));
 });
 
 test('a damaged file is refused with a VECTORS or PICKLE error, or all its rows lie within the file', async (t) => {
   const folder = await tempFolder(t);
   const path = join(folder, 'damaged');
   let refused = 0;
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       fc.constantFrom(...FILE_TYPES),
       fc.array(fc.record({ at: fc.nat(140), byte: fc.nat(255) }), { maxLength: 4 }),
       fc.option(fc.nat(1100), { freq: 2 }),
-      (fileType, changes, length) => {
+      async (fileType, changes, length) => {
         const bytes = Buffer.from(fileBytes(fileType, values, DIMENSION));
         for (const { at, byte } of changes) bytes[at] = byte;
         const written = length === null ? bytes : bytes.subarray(0, length);
         writeFileSync(path, written);
         try {
-          const set = openVectorFiles([path], optionsOf(fileType));
+          const set = await openVectorFiles([path], optionsOf(fileType));
           const valueBytes = set.dtype === 'float16' ? 2 : 4;
           const rowBytes = set.segments.reduce((sum, segment) => sum + segment.bytes, 0);
           assert.equal(rowBytes, set.rows * set.dimension * valueBytes);
@@ -225,14 +228,14 @@ test('a damaged file is refused with a VECTORS or PICKLE error, or all its rows 
 
 test('files published by FlashRAG (FAISS) and tevatron (.npy) are read', {
   skip: withoutSharedData('flashrag_sample'),
-}, () => {
-  const faiss = openVectorFiles([sharedData('flashrag_sample/e5_flat_sample.index')], { dimension: 768 });
+}, async () => {
+  const faiss = await openVectorFiles([sharedData('flashrag_sample/e5_flat_sample.index')], { dimension: 768 });
   assert.deepEqual([faiss.rows, faiss.dimension, faiss.metric, faiss.formats], [1000, 768, 'inner-product', ['faiss']]);
-  assert.throws(
-    () => openVectorFiles([sharedData('flashrag_sample/wiki_sample.index')], { dimension: 768 }),
+  await assert.rejects(
+    openVectorFiles([sharedData('flashrag_sample/wiki_sample.index')], { dimension: 768 }),
     trawlError('VECTORS_UNSUPPORTED', /IVF-PQ/),
   );
-  const npy = openVectorFiles([sharedData('scifact_tevatron_emb/corpus_768_f32.npy')], { dimension: 768 });
+  const npy = await openVectorFiles([sharedData('scifact_tevatron_emb/corpus_768_f32.npy')], { dimension: 768 });
   const ids = readFileSync(sharedData('scifact_tevatron_emb/corpus_ids.txt'), 'utf8').trim().split('\n');
   assert.deepEqual([npy.rows, npy.dimension], [ids.length, 768]);
 });

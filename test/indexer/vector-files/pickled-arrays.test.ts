@@ -98,7 +98,7 @@ test('pickles that an index cannot use are refused with the reason', () => {
     'column-major-5': /column-major/,
     cube: /an array with 3 dimensions/,
     numbers: /a list of 5 with a list of 3 in it/,
-    dictionary: /it contains a dictionary; expected an array, a list of arrays or \(array, ids\)/,
+    dictionary: /it contains a dictionary of 1 with other values; expected an array.*\{id: vector\}/,
     'few-ids': /4 ids for 5 rows/,
   };
   for (const [name, reason] of Object.entries(refusals)) {
