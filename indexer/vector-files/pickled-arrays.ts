@@ -80,7 +80,7 @@ function arraysAndIds(path: string, value: PickleValue): ArraysAndIds {
       PickleValue[],
       PickleValue[],
     ];
-    const found = matrixAndIds(values) ?? rowsWithIds(keys.map((key, i) => [key, values[i]!]));
+    const found = rowsWithIds(keys.map((key, i) => [key, values[i]!])) ?? matrixAndIds(values);
     if (found !== undefined) return found;
     throw otherContent(
       path,
@@ -91,27 +91,24 @@ function arraysAndIds(path: string, value: PickleValue): ArraysAndIds {
   if (!isKind(value, 'tuple', 'list')) throw otherContent(path, describe(value));
   const { items } = value;
   const arrays = items.filter((item) => isKind(item, 'array'));
+  if (arrays.length === 2 && /^[USOiu]/.test(arrays[1]!.content?.dtype.code ?? '')) {
+    const remedy = `${ASSUMING_TRUST} (array, list(ids)) with pickle.`;
+    throw otherContent(path, `a ${value.kind} of 2 arrays, of which the second has ids`, remedy);
+  }
   if (arrays.length > 0 && arrays.length === items.length) return { arrays };
   const found =
     matrixAndIds(items) ?? rowsWithIds(items.map((item) => (isKind(item, 'tuple', 'list') ? item.items : [])));
   if (found !== undefined) return found;
   const other = items.find((item) => !isKind(item, 'array'));
-  const what = `${describe(value)} with ${items.length === 0 ? 'no array' : describe(other)} in it`;
-  throw otherContent(
-    path,
-    what,
-    isKind(items[0], 'array')
-      ? `Of (array, ids), the ids are a list: ${ASSUMING_TRUST} (array, list(ids)).`
-      : undefined,
-  );
+  throw otherContent(path, `${describe(value)} with ${items.length === 0 ? 'no array' : describe(other)} in it`);
 }
 
 /** An array and its ids, in any order: tevatron's (array, ids), and dictionaries of both. */
 function matrixAndIds(values: readonly PickleValue[]): ArraysAndIds | undefined {
   const array = values.find((value) => isKind(value, 'array'));
   const ids = values.find((value) => isKind(value, 'tuple', 'list'));
-  const isPair = values.length === 2 && array !== undefined && ids !== undefined;
-  return isPair ? { arrays: [array], ids: ids.items } : undefined;
+  const isAll = values.length === (ids === undefined ? 1 : 2);
+  return isAll && array !== undefined ? { arrays: [array], ids: ids?.items } : undefined;
 }
 
 /** The id and the vector of each row: DPR's [(id, vector), …] and {id: vector}. */
@@ -188,7 +185,7 @@ function asFloat32(path: string, hasIds: boolean): string {
   const load = `pickle.load(open('${path}', 'rb'))`;
   if (hasIds)
     return `${ASSUMING_TRUST} the arrays as '<f4' again: numpy.ascontiguousarray(array, '<f4'), with pickle protocol 4.`;
-  return `If you trust the file: python -c "import pickle, numpy; numpy.save('vectors.npy', numpy.ascontiguousarray(${load}, '<f4'))".`;
+  return `If you trust the file: python -c "import pickle, numpy; numpy.save('vectors.npy', numpy.vstack(${load}).astype('<f4'))".`;
 }
 
 function invalid(path: string, reason: string, remedy: string): TrawlError {
