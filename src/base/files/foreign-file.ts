@@ -1,3 +1,5 @@
+import { TrawlError } from '../errors.ts';
+
 /** What a file is, for the message of a reader that cannot use it, and what to do. */
 interface ForeignFile {
   /** Such as `a Parquet file`. */
@@ -24,7 +26,11 @@ const KINDS: readonly (readonly [begin: RegExp, what: string, remedy: string])[]
     'an HTML page, probably an error message that was downloaded',
     'Download the file again, and look at the page.',
   ],
-  [/^PAR1(?![\t -~])/, 'a Parquet file', 'Give it a name that ends in .parquet.'],
+  [
+    /^PAR1(?![\t -~])/,
+    'a Parquet file',
+    'Give it a name that ends in .parquet where Parquet is read, or convert it to JSONL.',
+  ],
   [/^\x93NUMPY/, 'a .npy array of numpy', 'Use it as vectors (trawl import).'],
   [/^PK\x03\x04.{26,60}\.npy/s, 'an .npz archive of numpy arrays', 'Use it as vectors (trawl import).'],
   [
@@ -79,4 +85,13 @@ export function foreignFile(head: Uint8Array): ForeignFile | undefined {
   const text = Buffer.from(head.buffer, head.byteOffset, Math.min(head.length, HEAD_BYTES)).toString('latin1');
   const found = KINDS.find(([begin]) => begin.test(text));
   return found && { what: found[1], remedy: found[2] };
+}
+
+/** @throws TrawlError CORPUS_FORMAT_UNKNOWN if a file that should be text begins like another one. */
+export function checkIsText(path: string, head: Uint8Array): void {
+  const foreign = foreignFile(head);
+  if (foreign === undefined) return;
+  throw new TrawlError('CORPUS_FORMAT_UNKNOWN', `${path} is ${foreign.what}; expected text. ${foreign.remedy}`, {
+    details: { path },
+  });
 }

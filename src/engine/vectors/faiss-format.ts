@@ -51,7 +51,7 @@ const OTHER_KINDS: readonly (readonly [fourcc: RegExp, what: string, isExact: bo
   [/^INNf$/, 'an NN-descent index over flat rows', true],
   [/^IwFl$/, 'an IVF flat index', true],
   [/^IxRF$/, 'a refined index (IndexRefineFlat)', true],
-  [/^IxFl$/, 'a flat index of another metric than inner product and L2', true],
+  [/^IxFl$/, 'a flat index of another metric', true],
   [/^I(HN|NS)/, 'a graph index over quantised rows', false],
   [/^Iw(PQ|QR)/, 'an IVF-PQ index', false],
   [/^I(wPf|Pfs)/, 'a PQ index for fast scans', false],

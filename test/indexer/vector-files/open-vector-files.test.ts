@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { openVectorFiles } from '../../../indexer/vector-files/open-vector-files.ts';
 import { readPickledArrays } from '../../../indexer/vector-files/pickled-arrays.ts';
 import { cutSegments, type VectorFileSet } from '../../../indexer/vector-files/vector-file-set.ts';
@@ -208,6 +209,13 @@ test('rows that cannot be used in place are copied to the working file, of sever
       }),
     );
   const pyserini = (row: number): object => ({ id: `d${row}`, contents: 'a text', vector: at(row) });
+  const parquetRows = (): Uint8Array => {
+    const columnData = [
+      { name: 'docid', data: Array.from({ length: ROWS }, (_, row) => `d${row}`) },
+      { name: 'embedding', data: Array.from({ length: ROWS }, (_, row) => at(row)), type: 'JSON' as const },
+    ];
+    return new Uint8Array(parquetWriteBuffer({ columnData }));
+  };
   const bytes = Float32Array.from({ length: values.length }, (_, i) => Math.floor(i / DIMENSION));
   for (const [files, expected, hasIds] of [
     [[write('a.jsonl', lines(0, ROWS, pyserini))], values, true],
@@ -222,6 +230,7 @@ test('rows that cannot be used in place are copied to the working file, of sever
       values,
       false,
     ],
+    [[write('table', parquetRows())], values, true],
     [[write('d.fvecs', fvecs('F'))], values, false],
     [[write('e.bvecs', fvecs('B'))], bytes, false],
     [[write('f.npy', matrix), write('g.fvecs', fvecs('F'))], Float32Array.from([...values, ...values]), false],
@@ -351,7 +360,12 @@ test('files that cannot be used are refused with the reason and what to do', asy
     ['torch', text('PK\x03\x04'.padEnd(30, '\0').concat('archive/data.pkl')), 'VECTORS_UNSUPPORTED', /torch\.save/],
     ['numbers.txt', text('0.25 0.5 0.125 1.5\n'), 'VECTORS_UNSUPPORTED', /it is a text.*numpy\.loadtxt/],
     ['truth.ivecs', new Uint8Array(28), 'VECTORS_UNSUPPORTED', /row numbers.*Name the \.fvecs file/],
-    ['short.safetensors', safetensors({ a: tensor('F32') }).subarray(0, 300), 'VECTORS_INVALID', /37 rows of 6 float32/],
+    [
+      'short.safetensors',
+      safetensors({ a: tensor('F32') }).subarray(0, 300),
+      'VECTORS_INVALID',
+      /37 rows of 6 float32/,
+    ],
     [
       'many.safetensors',
       safetensors({ a: tensor('F32'), b: tensor('F32') }),
