@@ -35,7 +35,7 @@ const DOORS = {
   'd3-scale': 'bench/report/',
   entities: 'indexer/prepare/rules/dpr.ts',
   fastify: 'src/server/',
-  'hyparquet(-compressors)?': 'corpus/parquet-worker.ts',
+  'hyparquet(-compressors)?': 'corpus/parquet-(worker|decimals).ts',
   'hyparquet-writer': 'indexer/export/parquet-groups.ts',
   'lru-cache': 'src/search/layers/answer-cache.ts|src/engine/columns/filter-cache.ts',
   'onnxruntime-node': 'src/encoder/inference/(onnxruntime|onnx-session).ts|bench/products/products-worker.ts',

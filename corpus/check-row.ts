@@ -1,6 +1,6 @@
 import { isObject } from '../src/base/objects.ts';
 import { idColumnOf } from '../src/index/passages/document-fields.ts';
-import { MAX_INTEGER_DIGITS } from './parse-json.ts';
+import { MAX_INTEGER_DIGITS } from '../src/index/passages/exact-numbers.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
 
 /** A row as read from a file of any format; `line` as in `PassageLocation`. */

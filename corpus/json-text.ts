@@ -1,11 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 
+/** A number that is written with this text, because a float64 may not hold it. */
+export class ExactNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /** A JSON value; bigint for integers beyond 2^53. */
 export type JsonValue =
   | null
   | boolean
   | number
   | bigint
+  | ExactNumber
   | string
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
@@ -30,6 +40,7 @@ export function toJsonValue(value: unknown): JsonValue {
 }
 
 function objectToJsonValue(value: object): JsonValue {
+  if (value instanceof ExactNumber) return value;
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof Uint8Array) return bytesToText(value);
   if (value instanceof Map) return toObject(value.entries());
@@ -54,6 +65,7 @@ function bytesToText(bytes: Uint8Array): string {
 export function jsonText(value: JsonValue): string {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (value instanceof ExactNumber) return value.text;
   if (isArray(value)) return `[${value.map(jsonText).join(',')}]`;
   const members = Object.entries(value).map(([key, member]) => `${JSON.stringify(key)}:${jsonText(member)}`);
   return `{${members.join(',')}}`;

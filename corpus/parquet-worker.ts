@@ -14,6 +14,7 @@ import { compressors } from 'hyparquet-compressors';
 import { isNodeError, TrawlError } from '../src/base/errors.ts';
 import { answerCalls } from '../src/base/system/thread-calls.ts';
 import { jsonText, toJsonValue } from './json-text.ts';
+import { takeDecimals } from './parquet-decimals.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
 import { notFound, reasonOf } from './read-errors.ts';
@@ -33,6 +34,8 @@ export type ParquetRequest = 'groups' | number;
 
 /** Replacements for hyparquet's conversions, which change values they cannot represent. */
 const PARSERS = {
+  timestampFromMicroseconds: (micros: bigint) => dateText(micros, 1000n),
+  timestampFromNanoseconds: (nanos: bigint) => dateText(nanos, 1_000_000n),
   /** Bytes that are not UTF-8 stay bytes: in id, title, text or contents the row is bad, other columns become base64. */
   stringFromBytes: (bytes: Uint8Array | undefined) =>
     bytes !== undefined && isUtf8(bytes) ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString() : bytes,
@@ -45,6 +48,14 @@ const PARSERS = {
   },
 };
 
+/** A date as ISO 8601 text, with all digits of its second. `perMs`: units in a millisecond. */
+function dateText(units: bigint, perMs: bigint): Date | string {
+  const rest = ((units % perMs) + perMs) % perMs;
+  const date = new Date(Number((units - rest) / perMs));
+  if (rest === 0n || Number.isNaN(date.getTime())) return date;
+  return date.toISOString().replace('Z', `${String(rest).padStart(String(perMs).length - 1, '0')}Z`);
+}
+
 answerCalls(async () => {
   const path = workerData as string;
   const { file, metadata } = await openParquet(path);
@@ -52,13 +63,19 @@ answerCalls(async () => {
     (group): RowGroup => ({ rows: Number(group.num_rows), bytes: Number(group.total_byte_size) }),
   );
   checkRowCounts(path, metadata, groups);
+  const decimals = takeDecimals(metadata);
   const names = parquetSchema(metadata).children.map(({ element }) => element.name);
   const starts = groups.map((_, at) => groups.slice(0, at).reduce((sum, { rows }) => sum + rows, 0));
   return async (request: ParquetRequest): Promise<readonly RowGroup[] | readonly ParquetRow[]> => {
     if (request === 'groups') return groups;
     const rowStart = starts[request]!;
     const rows = await readRows(path, file, metadata, rowStart, rowStart + groups[request]!.rows);
-    return rows.map((values) => toRow(names, values));
+    return rows.map((values) =>
+      toRow(
+        names,
+        values.map((value, i) => decimals[i]?.(value) ?? value),
+      ),
+    );
   };
 });
 

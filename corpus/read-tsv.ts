@@ -1,7 +1,7 @@
+import { exactInteger } from '../src/index/passages/exact-numbers.ts';
 import { checkRow, type ReadRow } from './check-row.ts';
 import type { CorpusFormat, ReaderContext } from './corpus-format.ts';
 import { type JsonValue, jsonText } from './json-text.ts';
-import { parseInteger } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
 import { type ResolvedTsvLayout, resolveTsvLayout, splitTsvLine, type TsvIdType } from './tsv-layout.ts';
 
@@ -98,7 +98,7 @@ type ParsedId =
 function parseId(text: string, rule: IdRule): ParsedId {
   if (text === '') return { ok: false, reason: 'the id is empty' };
   if (rule === 'string') return { ok: true, value: text };
-  const value = CANONICAL_INTEGER.test(text) ? parseInteger(text) : null;
+  const value = CANONICAL_INTEGER.test(text) ? exactInteger(text) : null;
   if (value !== null) return { ok: true, value };
   if (rule === 'integer-if-canonical') return { ok: true, value: text };
   return { ok: false, reason: 'the id is not a decimal integer without leading zeros; set --tsv-id-type string' };

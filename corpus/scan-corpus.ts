@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { statSync } from 'node:fs';
 import { throwIfCancelled } from '../src/base/abort.ts';
+import { fileState } from '../src/base/system/file-checksum.ts';
 import { LineSplitter } from './line-splitter.ts';
 import type { CorpusFile } from './list-corpus-files.ts';
 import { readBytes } from './read-bytes.ts';
@@ -21,8 +21,8 @@ interface ScannedFile extends CorpusFile {
    * always read from the start.
    */
   readonly lineOffsets: readonly number[];
-  /** Modification time in milliseconds, to detect a file that is still being written. */
-  readonly modifiedMs: number;
+  /** As `fileState`, to detect a file that is still being written. */
+  readonly state: string | undefined;
 }
 
 /**
@@ -52,7 +52,7 @@ export async function scanCorpus(files: readonly CorpusFile[], options: ScanOpti
 
 async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, readBefore: number): Promise<ScannedFile> {
   const { format, compression } = file.format;
-  const { mtimeMs } = statSync(file.path);
+  const state = fileState(file.path);
   const hash = createHash('sha256');
   let read = readBefore;
   const onRead = (chunk: Buffer): void => {
@@ -96,6 +96,6 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
     sha256: hash.digest('hex'),
     positions: (await format.countRows?.(file.path)) ?? lines,
     lineOffsets: isPlain ? lineOffsets : [],
-    modifiedMs: mtimeMs,
+    state,
   };
 }

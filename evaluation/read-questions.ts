@@ -1,6 +1,7 @@
 import { parseJson } from '../corpus/parse-json.ts';
 import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
 import { defined, isObject } from '../src/base/objects.ts';
+import { plainTitle } from '../src/index/passages/document-fields.ts';
 import type { Judgements } from './judgements.ts';
 
 export interface Question {
@@ -74,21 +75,11 @@ export function titleJudgementsOf(questions: readonly Question[]): Judgements {
 }
 
 /**
- * The key by which titles of pages are compared: without regard to case, and to spaces or underscores, since some sets write
- * `Ed_Wood_(film)`; with `&amp;` read as `&`, as in titles of HotpotQA; and without the quotes around each title of the published
- * corpora (`titleForms` of src/index/passages/). Titles that differ in accents are different pages. An empty key stands for no page.
+ * The key by which titles of pages are compared: their plain spelling (`plainTitle`) without regard to case. Titles that differ in accents
+ * are different pages. An empty key stands for no page.
  */
 export function titleKey(title: string): string {
-  return title
-    .replaceAll('&amp;', '&')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'")
-    .normalize('NFC')
-    .replace(/[\s_]+/gu, ' ')
-    .trim()
-    .replace(/^"(.*)"$/u, '$1')
-    .trim()
-    .toLowerCase();
+  return plainTitle(title).toLowerCase();
 }
 
 /** Golden answers that passages can be searched for, by the id of their question, for `evaluateRun`. Questions without such an answer have no entry. */

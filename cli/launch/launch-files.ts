@@ -1,11 +1,15 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseModelSource } from '../../indexer/model-import/model-source.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
+import { isSameJson } from '../../src/base/objects.ts';
+import { fileState, hashFile, sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { locateModelFolder } from '../../src/encoder/model/model-location.ts';
 import { TRAWL_MODEL_FILE } from '../../src/encoder/model/trawl-model-file.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/index/manifest/index-manifest.ts';
+import { readIndexManifest, readShardManifest } from '../../src/index/manifest/read-manifest.ts';
+import { within } from '../../src/search/opening/index-directory.ts';
 
 /** The files found for a path in a launch line. */
 export interface FoundFiles {
@@ -71,14 +75,91 @@ export function wordIndexFolderOf(corpus: string): string {
   return join(dirname(corpus), `${file}.bm25.trawl`);
 }
 
-/** Whether an index exists that is newer than all its sources. */
-export function isImported(folder: string, sources: readonly string[]): boolean {
-  const made = modified(join(folder, INDEX_MANIFEST_FILE));
-  return made !== undefined && sources.every((path) => (modified(path) ?? 0) <= made);
+/** Of an index that a launch line made: the states of its sources when they had the content that is in the index. */
+const SOURCES_FILE = 'launch.json';
+
+/** The files that a launch line makes an index of. */
+export interface LaunchSources {
+  readonly corpus: readonly string[];
+  /** Empty for an index of words. */
+  readonly vectors: readonly string[];
 }
 
-function modified(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+/**
+ * Whether the index in the folder was made of these files, by their states, or else by their sizes and checksums, after which it records the
+ * states. Times do not count: a corpus that is unpacked or synchronised keeps the time of its origin. A corpus that is gone is as before.
+ */
+export async function isImported(
+  folder: string,
+  sources: LaunchSources,
+  note: (text: string) => void = () => undefined,
+): Promise<boolean> {
+  const states = sourceStates(sources);
+  if (!existsSync(join(folder, INDEX_MANIFEST_FILE))) return false;
+  if (isSameJson(states, recordedStates(folder))) return true;
+  note(
+    `Comparing ${[...sources.corpus, ...sources.vectors].join(', ')} with ${folder}, because they may have changed …`,
+  );
+  let hasSame: boolean;
+  try {
+    hasSame = await hasContentOf(folder, sources);
+  } catch (error) {
+    if (error instanceof TrawlError && error.code.startsWith('INDEX_')) return false;
+    throw error;
+  }
+  if (hasSame) recordSources(folder, states);
+  return hasSame;
+}
+
+type SourceStates = readonly { readonly path: string; readonly state: string | null }[];
+
+export function sourceStates({ corpus, vectors }: LaunchSources): SourceStates {
+  return [...corpus, ...vectors].map((path) => ({ path: resolve(path), state: fileState(path) ?? null }));
+}
+
+/** Without the record, the next launch compares the contents. */
+export function recordSources(folder: string, states: SourceStates): void {
+  try {
+    writeFileSync(join(folder, SOURCES_FILE), JSON.stringify(states));
+  } catch {
+    // The index may be on a disk that this process only reads.
+  }
+}
+
+function recordedStates(folder: string): unknown {
+  try {
+    return JSON.parse(readFileSync(join(folder, SOURCES_FILE), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+async function hasContentOf(folder: string, { corpus, vectors }: LaunchSources): Promise<boolean> {
+  const { corpus: recorded, shards, model, bm25 } = readIndexManifest(folder);
+  const { files } = recorded;
+  if (files.length !== corpus.length || (vectors.length === 0 ? bm25 : model) == null) return false;
+  for (const [i, path] of corpus.entries()) if (!(await hasContent(path, files[i]!))) return false;
+  if (vectors.length === 0) return true;
+  const named = new Set(vectors.map((path) => resolve(path)));
+  for (const { path: shard } of shards) {
+    for (const { path, offset, bytes, adopted } of readShardManifest(within(folder, shard)).vectors) {
+      const file = resolve(within(within(folder, shard), path));
+      if (adopted === undefined || !named.has(file)) return false;
+      const part = { offset, bytes };
+      if (!(await hasContent(file, { bytes: adopted.fileBytes, sha256: adopted.sha256 }, part))) return false;
+    }
+  }
+  return true;
+}
+
+async function hasContent(
+  path: string,
+  { bytes, sha256 }: { readonly bytes: number; readonly sha256: string },
+  part?: { readonly offset: number; readonly bytes: number },
+): Promise<boolean> {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return true;
+  return stats.size === bytes && sha256 === (await sha256OfFile(path, undefined, undefined, part));
 }
 
 /** A model for `trawl import`, and the arguments of the `trawl model add` that must come first, if any. */
@@ -104,7 +185,7 @@ export async function findModel(text: string): Promise<LaunchModel> {
       : { model: source.name, add: { source: text, name: source.name } };
   }
   if (existsSync(join(source.folder, TRAWL_MODEL_FILE))) return existingModel(source.folder);
-  const name = `${source.name.replaceAll(/[^\w.-]/g, '-')}-${(await weightsChecksum(source.folder)).slice(0, 12)}`;
+  const name = `${source.name.replaceAll(/[^\w.-]/g, '-')}-${(await checkpointChecksum(source.folder)).slice(0, 12)}`;
   return known(name) ? existingModel(name) : { model: name, add: { source: source.folder, name } };
 }
 
@@ -127,8 +208,11 @@ function known(name: string): boolean {
   }
 }
 
-/** SHA-256 of the largest weights file, which is enough because training changes all weights. */
-async function weightsChecksum(folder: string): Promise<string> {
+/**
+ * A checksum of the largest weights file, which is enough because training changes all weights, and of the settings: the files of text
+ * beside the weights and in the folders there.
+ */
+async function checkpointChecksum(folder: string): Promise<string> {
   const weights = listFolder(folder)
     .filter((name) => /\.(?:safetensors|onnx)$/.test(name))
     .map((name) => join(folder, name))
@@ -137,5 +221,13 @@ async function weightsChecksum(folder: string): Promise<string> {
   if (weights[0] === undefined) {
     throw new TrawlError('MODEL_INVALID', `${folder} has no weights: expected a .safetensors or .onnx file.`);
   }
-  return sha256OfFile(weights[0]);
+  const below = listFolder(folder).flatMap((name) => listFolder(join(folder, name)).map((file) => join(name, file)));
+  const settings = [...listFolder(folder), ...below].filter((name) => /\.(?:json|txt)$/.test(name));
+  const hash = createHash('sha256');
+  await hashFile(hash, weights[0], {});
+  for (const name of settings.sort()) {
+    hash.update(`\0${name}\0`);
+    await hashFile(hash, join(folder, name), {});
+  }
+  return hash.digest('hex');
 }

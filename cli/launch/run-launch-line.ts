@@ -9,7 +9,7 @@ export async function runLaunchLine(argv: readonly string[], json: boolean): Pro
   const quiet = argv.includes('--quiet');
   const note = (text: string): void => void (quiet || process.stderr.write(`${text}\n`));
   try {
-    let { steps, remarks } = await planLaunchLine(argv);
+    let { steps, remarks, onMade } = await planLaunchLine(argv, note);
     await checkOptions(steps.at(-1)!);
     for (const remark of remarks) note(remark);
     while (steps.length > 0) {
@@ -22,8 +22,10 @@ export async function runLaunchLine(argv: readonly string[], json: boolean): Pro
       const streams = { jsonErrors: json, ...(last ? {} : { out: note }) };
       const code = await runCommand((await loadCommand(name))!, [...flags, ...rest], streams);
       if (code !== EXIT.ok) return code;
+      if (name === 'import' || name === 'index') onMade?.();
       // Plans again: the import needs the token limit of the added model.
-      steps = name === 'model' ? (await planLaunchLine(argv)).steps : others;
+      if (name === 'model') ({ steps, onMade } = await planLaunchLine(argv, note));
+      else steps = others;
     }
     return EXIT.ok;
   } catch (error) {

@@ -57,11 +57,13 @@ export function banner(url: string, { slots }: IndexRegistry, keys: boolean): st
     );
     return `${index} (${facts.join(', ')})`;
   });
-  const views = slots.flatMap(({ name, retriever }) =>
-    retriever!.info.views.map(
-      (view) => `  view          ${view.name} of ${name} (${formatCount(view.passages)} passages)`,
-    ),
-  );
+  const views = slots.flatMap(({ name, retriever }) => {
+    const { rows, deletedRows, views: known } = retriever!.info;
+    return known.map(({ name: view, passages }) => {
+      const hidden = formatCount(rows - deletedRows - passages);
+      return `  view          ${view} of ${name} (${formatCount(passages)} passages, ${hidden} hidden)`;
+    });
+  });
   return [
     '',
     `Serving ${names.length === 0 ? 'no index yet' : names.join(', ')} on ${url}`,

@@ -1,4 +1,4 @@
-import { type BigIntStats, statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { reasonOf } from '../../corpus/read-errors.ts';
 import { readLines } from '../../corpus/read-lines.ts';
 import { readParquetRows } from '../../corpus/read-parquet.ts';
@@ -6,7 +6,7 @@ import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError, usageError } from '../../src/base/errors.ts';
 import type { Compression } from '../../src/base/files/compression.ts';
 import { lineError } from '../../src/base/files/read-text-lines.ts';
-import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
+import { fileState, sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import type { RetrieveQuery } from '../../src/search/calls/retrieve-call.ts';
 import { parseQuestion, type Question } from '../read-questions.ts';
 import { TopicReader } from '../trec-topics.ts';
@@ -72,7 +72,8 @@ interface QueryFileOptions {
  * @throws TrawlError as `readQueryRows`, CORPUS_EMPTY for a file without queries, USAGE for a pipe, and what `queryOf` throws.
  */
 export async function openQueryFile(path: string, { format, queryOf, signal }: QueryFileOptions): Promise<QuerySource> {
-  const before = regularFile(path);
+  regularFile(path);
+  const before = fileState(path);
   const named = queryFormatOf(path, format);
   let count = 0;
   let hasRounds = false;
@@ -93,8 +94,7 @@ export async function openQueryFile(path: string, { format, queryOf, signal }: Q
   }
   const hashes = { 'query file': await sha256OfFile(path, signal) };
   const checkUnchanged = (): void => {
-    const now = regularFile(path);
-    if (now.size === before.size && now.mtimeNs === before.mtimeNs && now.ino === before.ino) return;
+    if (fileState(path) === before) return;
     throw new TrawlError(
       'CORPUS_CHANGED',
       `${path} changed while it was searched. Run the command again with --restart.`,
@@ -122,10 +122,10 @@ export async function openQueryFile(path: string, { format, queryOf, signal }: Q
 }
 
 /** @throws TrawlError CORPUS_NOT_FOUND, or USAGE for a pipe, which could not be read again. */
-export function regularFile(path: string): BigIntStats {
-  let stats: BigIntStats;
+export function regularFile(path: string): void {
+  let stats: Stats;
   try {
-    stats = statSync(path, { bigint: true });
+    stats = statSync(path);
   } catch (cause) {
     throw new TrawlError(
       'CORPUS_NOT_FOUND',
@@ -133,7 +133,7 @@ export function regularFile(path: string): BigIntStats {
       { details: { path }, cause },
     );
   }
-  if (stats.isFile()) return stats;
+  if (stats.isFile()) return;
   throw usageError(`${path} is not a regular file. Queries are read more than once: write them to a file first.`);
 }
 

@@ -7,11 +7,13 @@ import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { fileState, sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { columnValues } from '../../src/engine/columns/column-values.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/index/manifest/build-records.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/index/manifest/schemas.ts';
+import { parseIntegers } from '../../src/index/passages/exact-numbers.ts';
 import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import type { Build } from './build.ts';
@@ -78,7 +80,7 @@ export async function storePassages(
         const share = scan === undefined ? bytesShare(corpus) : (position + 1 - start) / (end - start);
         onProgress({ stage: 'read', passages: read, readShare: share });
       }
-      if (next.done === true && scan !== undefined) checkCorpusUnchanged(scan);
+      if (next.done === true && scan !== undefined) await checkCorpusUnchanged(scan);
       const sha256 = writer.finishRows();
       writer.finish();
       await syncFolder(shard.folder);
@@ -128,7 +130,7 @@ export function fileRecords(scan: CorpusScan): readonly CorpusFileRecord[] {
 /** @throws TrawlError CORPUS_BAD_LINE for a value of another type than its column's. */
 function checkColumns(document: string, location: PassageLocation, columns: readonly Column[]): void {
   if (columns.length === 0) return;
-  const row: unknown = JSON.parse(document);
+  const row = parseIntegers(document);
   for (const column of columns) {
     const values = columnValues(row, column);
     if (!('wrong' in values)) continue;
@@ -153,10 +155,11 @@ function bytesShare({ report: { readBytes, sizeBytes } }: Corpus): number {
 }
 
 /** @throws TrawlError CORPUS_CHANGED if a file changed since the scan: the checksums would not match the passages. */
-export function checkCorpusUnchanged(scan: CorpusScan): void {
-  for (const { path, sizeBytes, modifiedMs } of scan.files) {
-    const { size, mtimeMs } = statSync(path);
-    if (size === sizeBytes && mtimeMs === modifiedMs) continue;
+export async function checkCorpusUnchanged(scan: CorpusScan): Promise<void> {
+  for (const { path, sizeBytes, sha256, state } of scan.files) {
+    if (fileState(path) === state) continue;
+    const { size } = statSync(path);
+    if (size === sizeBytes && (await sha256OfFile(path)) === sha256) continue;
     throw new TrawlError(
       'CORPUS_CHANGED',
       `${path} changed while it was read (${sizeBytes} bytes, now ${size}). Run the command again when no other program ` +

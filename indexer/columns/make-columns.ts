@@ -8,6 +8,7 @@ import { ColumnWriter } from '../../src/engine/columns/column-writer.ts';
 import type { Column } from '../../src/engine/filter/column.ts';
 import type { FileRecord } from '../../src/index/manifest/schemas.ts';
 import type { ShardColumn } from '../../src/index/manifest/shard-manifest.ts';
+import { parseIntegers } from '../../src/index/passages/exact-numbers.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { columnFile, fileRecord } from '../index-files.ts';
 
@@ -36,7 +37,7 @@ export async function makeColumns(
       await setImmediate();
       throwIfCancelled(signal);
       for (const [i, document] of passages.range(first, BLOCK_ROWS).entries()) {
-        const row: unknown = JSON.parse(document);
+        const row = parseIntegers(document);
         for (const { column, writer } of writers) {
           const values = columnValues(row, column);
           if ('wrong' in values) throw wrongValue(passagesPath, passages.line(first + i), values.wrong);

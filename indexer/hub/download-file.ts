@@ -1,4 +1,4 @@
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { ReceivedFile } from '../../src/base/net/received-file.ts';
@@ -65,7 +65,7 @@ export async function downloadFile(download: FileDownload): Promise<number> {
   }
   await rename(path, target).catch(writingFailed(target));
   await syncFolder(dirname(target));
-  await record.setFinished(file, await stat(target));
+  await record.setFinished(file);
   return received.transferred;
 }
 

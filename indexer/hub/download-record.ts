@@ -1,9 +1,9 @@
-import type { Stats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isObject } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
+import { fileState } from '../../src/base/system/file-checksum.ts';
 import { partialOf } from '../../src/base/system/partial-file.ts';
 import type { RepositoryFile } from './repository.ts';
 import { writingFailed } from './writing-failed.ts';
@@ -15,7 +15,7 @@ interface RecordFile {
   readonly version: 1;
   readonly repository: string;
   /** Complete, checked files by path. */
-  finished: Record<string, { readonly hash: string; readonly bytes: number; readonly mtimeMs: number }>;
+  finished: Record<string, { readonly hash: string; readonly state: string }>;
   /** Files in transfer, whose beginning is in a `.partial` file. `etag` is for If-Range; null if the server sent no strong one. */
   partial: Record<string, { readonly hash: string; readonly etag: string | null }>;
 }
@@ -60,9 +60,9 @@ export class DownloadRecord {
   }
 
   /** Whether an earlier run finished the file with the hub's present content, and nobody has changed it since. */
-  isUnchanged(file: RepositoryFile, found: Stats): boolean {
+  isUnchanged(file: RepositoryFile): boolean {
     const known = this.#content.finished[file.path];
-    return known?.hash === hashText(file) && known.bytes === found.size && known.mtimeMs === found.mtimeMs;
+    return known?.hash === hashText(file) && known.state === fileState(this.target(file));
   }
 
   /** Number of bytes of the `.partial` file from which a download can resume; 0 if it must start over. */
@@ -86,9 +86,9 @@ export class DownloadRecord {
     return this.#save();
   }
 
-  setFinished(file: RepositoryFile, { mtimeMs }: Stats): Promise<void> {
+  setFinished(file: RepositoryFile): Promise<void> {
     delete this.#content.partial[file.path];
-    this.#content.finished[file.path] = { hash: hashText(file), bytes: file.bytes, mtimeMs };
+    this.#content.finished[file.path] = { hash: hashText(file), state: fileState(this.target(file))! };
     return this.#save();
   }
 

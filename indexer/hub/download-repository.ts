@@ -181,11 +181,11 @@ async function isPresent(file: RepositoryFile, record: DownloadRecord, signal?: 
   const found = await stat(target).catch(() => undefined);
   if (found === undefined) return false;
   if (found.isFile() && found.size === file.bytes) {
-    if (record.isUnchanged(file, found)) return true;
+    if (record.isUnchanged(file)) return true;
     const hash = startHash(file);
     await hashFile(hash, target, { signal, part: { offset: 0, bytes: file.bytes } });
     if (hash.digest('hex') === file.hash.value) {
-      await record.setFinished(file, found);
+      await record.setFinished(file);
       return true;
     }
   }

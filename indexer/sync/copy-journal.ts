@@ -9,6 +9,7 @@ interface JournalLine {
   readonly key?: string;
   readonly bytes?: number;
   readonly mtimeMs?: number;
+  readonly inode?: number;
   /** The source's tag of a file in transfer. */
   readonly tag?: string;
 }
@@ -19,7 +20,8 @@ export function contentKey({ sha256, passages }: IndexFile): string {
 
 /**
  * Which files of a copy were checked, so that the next run need not read them again. A line is appended for each; the last one may be
- * cut off by a kill. A file counts as checked as long as it has the size and the time of then.
+ * cut off by a kill. A file counts as checked as long as it has the size, the time and the inode
+ * of then. A hard link, which copies get, changes none of them.
  */
 export class CopyJournal {
   readonly #file: string;
@@ -37,7 +39,12 @@ export class CopyJournal {
     const line = this.#lines.get(file.path);
     if (line?.key !== contentKey(file)) return false;
     const stats = statSync(join(this.#folder, file.path), { throwIfNoEntry: false });
-    return stats?.isFile() === true && stats.size === line.bytes && stats.mtimeMs === line.mtimeMs;
+    return (
+      stats?.isFile() === true &&
+      stats.size === line.bytes &&
+      stats.mtimeMs === line.mtimeMs &&
+      stats.ino === line.inode
+    );
   }
 
   /** The files that were checked, which may have changed since. */
@@ -58,8 +65,8 @@ export class CopyJournal {
   }
 
   checked(file: IndexFile): void {
-    const { size, mtimeMs } = statSync(join(this.#folder, file.path));
-    this.#append({ path: file.path, key: contentKey(file), bytes: size, mtimeMs });
+    const { size, mtimeMs, ino } = statSync(join(this.#folder, file.path));
+    this.#append({ path: file.path, key: contentKey(file), bytes: size, mtimeMs, inode: ino });
   }
 
   #append(line: JournalLine): void {

@@ -134,7 +134,7 @@ async function addCorpus(
     passagesByFile[fileIndex]!++;
     if (++read % REPORT_EVERY === 0) report(position);
   }
-  checkCorpusUnchanged(scan);
+  await checkCorpusUnchanged(scan);
   buckets.finish();
   return { passagesByFile, skippedLines, skippedExamples };
 }

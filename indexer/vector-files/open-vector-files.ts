@@ -3,6 +3,7 @@ import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { bug, TrawlError } from '../../src/base/errors.ts';
 import { foreignFile, HEAD_BYTES } from '../../src/base/files/foreign-file.ts';
+import { fileState } from '../../src/base/system/file-checksum.ts';
 import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { readSegments } from '../vectors/read-segments.ts';
 import { faiss } from './faiss-header.ts';
@@ -203,7 +204,7 @@ function fileAt(path: string): VectorFile {
   if (!stats.isFile()) {
     throw notFound(`${path} is not a regular file; vectors are read in place, so a pipe cannot be used`);
   }
-  return { path, bytes: stats.size, modifiedMs: stats.mtimeMs };
+  return { path, bytes: stats.size, state: fileState(path)! };
 }
 
 function notFound(reason: string): TrawlError {

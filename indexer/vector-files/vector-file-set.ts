@@ -44,11 +44,12 @@ export interface VectorRow {
   readonly id?: string;
 }
 
-/** A vector file, with size and modification time at the time of opening. */
+/** A vector file, as it was when it was opened. */
 export interface VectorFile {
   readonly path: string;
   readonly bytes: number;
-  readonly modifiedMs: number;
+  /** As `fileState`. */
+  readonly state: string;
 }
 
 /** Vectors in existing files, to be used in place. */

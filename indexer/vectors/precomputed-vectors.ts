@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
+import { fileState } from '../../src/base/system/file-checksum.ts';
 import type { ModelIdentity } from '../../src/encoder/identity/model-identity.ts';
 import type { Metric } from '../../src/engine/metric.ts';
 import { faissMetric } from '../../src/engine/vectors/faiss-format.ts';
@@ -87,9 +88,9 @@ export function vectorsInput({
 
 /** @throws TrawlError VECTORS_INVALID if a file changed since it was opened. */
 export function checkVectorsUnchanged({ set }: PrecomputedVectors): void {
-  for (const { path, bytes, modifiedMs } of set.files) {
+  for (const { path, bytes, state } of set.files) {
+    if (fileState(path) === state) continue;
     const now = statSync(path, { throwIfNoEntry: false });
-    if (now?.size === bytes && now.mtimeMs === modifiedMs) continue;
     throw new TrawlError(
       'VECTORS_INVALID',
       `${path} changed while it was read (${bytes} bytes, now ${now?.size ?? 'gone'}). Run the command again when no other ` +

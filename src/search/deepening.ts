@@ -74,7 +74,7 @@ function withCost(deeper: QueryAnswer, earlier: QueryOutcome): QueryOutcome {
 
 /** Says why more hits were searched than the client asked for. */
 function failedDeeper(error: TrawlError, first: number, k: number): QueryOutcome {
-  const why = `Too few of the first ${first} hits are left without excluded and repeated ones, and the search for ${k} hits failed`;
+  const why = `Too few of the first ${first} hits are left without repeated ones, and the search for ${k} hits failed`;
   return {
     ok: false,
     error: new TrawlError(error.code, `${why}: ${error.message}`, { details: error.details, cause: error }),

@@ -5,7 +5,7 @@ import type { TextEncoder } from '../encoder/text-encoder.ts';
 import type { FilterCache } from '../engine/columns/filter-cache.ts';
 import type { FieldRanking } from '../engine/lexical/bm25.ts';
 import type { LexicalFields } from '../engine/lexical/lexical-index.ts';
-import type { RowBitmap } from '../engine/row-bitmap.ts';
+import { RowBitmap } from '../engine/row-bitmap.ts';
 import { checkScoresFit } from '../engine/vectors/search-checks.ts';
 import type { VectorIndex } from '../engine/vectors/vector-index.ts';
 import type { PassageStore } from '../index/passages/passage-store.ts';
@@ -34,6 +34,9 @@ import { RowScopes } from './rows/row-scopes.ts';
 import { missingPart, type SearchMode } from './search-mode.ts';
 import { Stopwatch } from './timings.ts';
 import { searchTree } from './trees/search-tree.ts';
+
+/** The most excluded rows for which lists are made longer. More of them are excluded by a bitmap, which costs a search of its own. */
+const MAX_EXCLUDED_FROM_LISTS = 512;
 
 /** The parts of a retriever. The retriever closes them. */
 export interface RetrieverParts {
@@ -87,8 +90,28 @@ export class IndexSearch implements Search, PassageLookup {
     const scope = this.#rowsInScope(call, watch);
     // Without a filter nothing is awaited here: the call joins the encoder's queue at once, where admission sees it.
     const rows = scope instanceof Promise ? await scope : scope;
-    const outcomes = await this.#outcomes(mode, { ...call, k, rows }, watch);
+    const scoped = call.exclude?.length
+      ? await this.#excluding(call.exclude, rows, call, watch)
+      : { rows, excluded: new Set<number>() };
+    const outcomes = await this.#outcomes(mode, { ...call, k, ...scoped }, watch);
     return { outcomes, timings: watch.timings };
+  }
+
+  /** Few excluded rows are taken from longer lists, since only searches with the same bitmap share a batch. */
+  async #excluding(
+    ids: readonly string[],
+    rows: RowBitmap | undefined,
+    { signal }: RetrieveCall,
+    watch: Stopwatch,
+  ): Promise<Pick<ScopedCall, 'rows' | 'excluded'>> {
+    const { passages } = this.#parts;
+    const found = await watch.time('search', () => passages.find('id', ids, Math.max(1, this.#info.rows), signal));
+    const excluded = new Set(found.flat());
+    if (excluded.size <= MAX_EXCLUDED_FROM_LISTS) return { rows, excluded };
+    const listed = new RowBitmap(this.#info.rows);
+    for (const row of excluded) listed.add(row);
+    const others = listed.complement();
+    return { rows: rows === undefined ? others : rows.intersection(others), excluded: new Set() };
   }
 
   #outcomes(mode: SearchMode, call: ScopedCall, watch: Stopwatch): Promise<QueryOutcome[]> {

@@ -51,6 +51,58 @@ test('int64 ids are exact integers', async (t) => {
   );
 });
 
+test('decimals and dates keep all their digits', async (t) => {
+  const decimal = (name: string, scale: number, type: object) =>
+    ({ name, repetition_type: 'OPTIONAL', converted_type: 'DECIMAL', precision: 30, scale, ...type }) as const;
+  const bytes = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 } as const;
+  const instant = { type: 'INT64', repetition_type: 'OPTIONAL' } as const;
+  const schema = [
+    { name: 'root', num_children: 8 },
+    decimal('id', 0, bytes),
+    { name: 'text', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
+    decimal('padded', 10, bytes),
+    decimal('small', 1, { type: 'INT32' }),
+    decimal('free', 2, { type: 'BYTE_ARRAY' }),
+    { name: 'list', converted_type: 'LIST', repetition_type: 'OPTIONAL', num_children: 1 },
+    { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+    decimal('element', 3, { type: 'INT64' }),
+    { name: 'micros', converted_type: 'TIMESTAMP_MICROS', ...instant },
+    { name: 'nanos', logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'NANOS' }, ...instant },
+  ] as unknown as WriteOptions['schema'];
+  const file = corpusDir(t).write(
+    'c.parquet',
+    parquet(
+      [
+        { name: 'id', data: [12345678901234567890n, 9007199254740993n, -7n] },
+        { name: 'text', data: ['a', 'b', 'c'] },
+        { name: 'padded', data: [120_000_000_000n, 1n, null] },
+        { name: 'small', data: [3n, -5n, 0n] },
+        { name: 'free', data: [6162n, -12345678901234567890n, null] },
+        { name: 'list', data: [[9007199254740993001n, null], [], null] },
+        { name: 'micros', data: [1_700_000_000_123_456n, -1n, 0n] },
+        { name: 'nanos', data: [1_700_000_000_123_456_789n, null, 1_000_000n] },
+      ],
+      { schema },
+    ),
+  );
+  const passages = await readAll(file);
+  assert.deepEqual(
+    passages.map(({ document }) => document),
+    [
+      '{"id":12345678901234567890,"text":"a","padded":12,"small":0.3,"free":61.62,"list":[9007199254740993.001,null],' +
+        '"micros":"2023-11-14T22:13:20.123456Z","nanos":"2023-11-14T22:13:20.123456789Z"}',
+      '{"id":9007199254740993,"text":"b","padded":0.0000000001,"small":-0.5,"free":-123456789012345678.9,"list":[],' +
+        '"micros":"1969-12-31T23:59:59.999999Z","nanos":null}',
+      '{"id":-7,"text":"c","padded":null,"small":0,"free":null,"list":null,' +
+        '"micros":"1970-01-01T00:00:00.000Z","nanos":"1970-01-01T00:00:00.001Z"}',
+    ],
+  );
+  assert.deepEqual(
+    passages.map(({ id }) => id),
+    [12345678901234567890n, 9007199254740993n, -7],
+  );
+});
+
 test('null columns stay null, nested values become JSON, dates ISO strings, bytes text or base64', async (t) => {
   const file = corpusDir(t).write(
     'c.parquet',

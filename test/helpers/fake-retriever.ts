@@ -102,7 +102,7 @@ export class FakeRetriever implements OpenRetriever {
     const outcomes = call.queries.map(
       (query, i): QueryOutcome =>
         this.#options.outcome?.(inputOf(query), i) ??
-        reranked(this.#answer(textOf(applyTemplate(inputOf(query), call.template)), call.k), call),
+        reranked(this.#answer(textOf(applyTemplate(inputOf(query), call.template)), call.k, call.exclude), call),
     );
     return {
       outcomes,
@@ -198,14 +198,15 @@ export class FakeRetriever implements OpenRetriever {
     this.closed = true;
   }
 
-  #answer(text: string, k: number): QueryOutcome {
+  #answer(text: string, k: number, exclude: readonly string[] = []): QueryOutcome {
     let hash = 0;
     for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) >>> 0;
-    const count = Math.min(k, this.#documents.length);
-    const hits = Array.from({ length: count }, (_, rank) => {
+    const all = this.#documents.map((_, rank) => {
       const row = (hash + rank) % this.#documents.length;
       return { row, score: Math.fround(0.9 - rank / 10), document: this.#documents[row]! };
     });
+    const hits = all.filter(({ document }) => !exclude.includes(documentFields(document).id ?? '')).slice(0, k);
+    const count = hits.length;
     const truncated = text.length > 1_000;
     return {
       ok: true,

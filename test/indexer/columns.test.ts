@@ -103,6 +103,18 @@ test('a value of another type stops the build before anything is embedded, with 
   }
 });
 
+test('an integer that a number column would round stops the build, and optimize', async (t) => {
+  const rows = '{"id":1,"text":"a","n":9007199254740991}\n{"id":2,"text":"b","n":{"m":[9007199254740993]}}\n';
+  const { out, corpus } = await corpusFolder(t, rows);
+  const column: Column = { name: 'n.m', type: 'number' };
+  const message =
+    /is a number, but found the integer 9007199254740993, which a float64 does not hold: write it as a text/;
+  await assert.rejects(build({ corpus, out, columns: [column] }), trawlError('CORPUS_BAD_LINE', message));
+  await build({ corpus, out });
+  const columns = { add: [column], drop: [] };
+  await assert.rejects(optimizeIndex(out, undefined, { ...quietly, columns }), trawlError('CORPUS_BAD_LINE', message));
+});
+
 test('updates, deletions and compaction keep the columns of every live row', async (t) => {
   const { out, to } = await indexed(t, passages(0, 6), { columns: COLUMNS, shardRows: 3 });
   await to(passages(2, 8), { shardRows: 2 });

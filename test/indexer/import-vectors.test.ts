@@ -308,30 +308,36 @@ test('inputs in the index that is replaced are refused', async (t) => {
 
 test('a stopped import resumes with its complete shards, and refuses changed vectors', async (t) => {
   const made = await corpusAndVectors(t);
-  // Whole seconds, so that the test can restore it.
-  utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_000);
   const vectors = await precomputed(made.paths);
   await build({ corpus: made.corpus, out: out(made, 'whole'), vectors, shardRows: 100, kernel });
-  const stop = new AbortController();
-  const onProgress = ({ stage, shard }: { stage: string; shard?: number }): void => {
-    if (stage === 'vectors' && shard === 3) stop.abort('SIGTERM');
+  const stopped = async (name: string) => {
+    const stop = new AbortController();
+    const onProgress = ({ stage, shard }: { stage: string; shard?: number }): void => {
+      if (stage === 'vectors' && shard === 3) stop.abort('SIGTERM');
+    };
+    const options = { corpus: made.corpus, out: out(made, name), shardRows: 100, kernel };
+    await assert.rejects(
+      build({ ...options, vectors, signal: stop.signal, onProgress }),
+      trawlError('CANCELLED', /run the same command again/),
+    );
+    return options;
   };
-  const options = { corpus: made.corpus, out: out(made), shardRows: 100, kernel };
-  await assert.rejects(
-    build({ ...options, vectors, signal: stop.signal, onProgress }),
-    trawlError('CANCELLED', /run the same command again/),
-  );
-  const first = statSync(join(`${out(made)}.partial`, 'shard-00000', 'shard.json')).mtimeMs;
-  utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_001);
-  await assert.rejects(
-    build({ ...options, vectors: await precomputed(made.paths) }),
-    trawlError('BUILD_DIFFERS', /vectors files: .*--restart/),
-  );
-  utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_000);
+  const options = await stopped('resumed');
+  const first = statSync(join(`${options.out}.partial`, 'shard-00000', 'shard.json')).mtimeMs;
   const { manifest, resumedRows } = await build({ ...options, vectors });
   assert.equal(resumedRows, 300);
-  assert.equal(statSync(join(out(made), 'shard-00000', 'shard.json')).mtimeMs, first);
+  assert.equal(statSync(join(options.out, 'shard-00000', 'shard.json')).mtimeMs, first);
   assert.equal(manifest.generation, openIndexDirectory(out(made, 'whole')).manifest.generation);
+  const other = await stopped('changed');
+  const [path] = made.paths;
+  const { atime, mtime } = statSync(path!);
+  // Another content can have the same size and time.
+  writeFileSync(path!, readFileSync(path!));
+  utimesSync(path!, atime, mtime);
+  await assert.rejects(
+    build({ ...other, vectors: await precomputed(made.paths) }),
+    trawlError('BUILD_DIFFERS', /vectors files: .*--restart/),
+  );
 });
 
 test('optimize makes codes and float16 rows of adopted vectors, and leaves their files unchanged', {

@@ -31,8 +31,9 @@ test('all passages with an id are deleted, the integer 12 and "12" alike, and un
     'none',
     'A',
     '7',
+    '007',
   ]);
-  assert.deepEqual([removed, unknownIds, unknownExamples], [6, 3, ['none', 'A', '7']]);
+  assert.deepEqual([removed, unknownIds, unknownExamples], [6, 4, ['none', 'A', '7', '007']]);
   assert.deepEqual(
     (await searchIndex(out, 'any', 10)).map(({ row }) => row),
     [5],
@@ -55,6 +56,11 @@ test('deleting unknown ids changes nothing, and deletions add up', async (t) => 
   await removePassages(out, ['a']);
   const { manifest } = await removePassages(out, ['7']);
   assert.equal(manifest.tombstones?.rows, 4);
+});
+
+test('an id with leading zeros is not the integer', async (t) => {
+  const out = await index(t);
+  assert.equal((await removePassages(out, ['007', '+7', '-7', '7.0'])).removed, 0);
 });
 
 test('without an index nothing is created', async (t) => {

@@ -140,7 +140,12 @@ export class FakeStore implements PassageStore {
   async find(_by: string, keys: readonly string[], _limit?: number): Promise<number[][]> {
     this.#log.push(`find ${keys.join(',')}`);
     await this.#before();
-    return keys.map((key) => [Number.parseInt(key, 10)]);
+    const documents = Array.from(
+      { length: this.rows },
+      (_, row) => JSON.parse(this.#document(row)) as { id?: unknown },
+    );
+    if (documents.every(({ id }) => id === undefined)) return keys.map((key) => [Number.parseInt(key, 10)]);
+    return keys.map((key) => documents.flatMap(({ id }, row) => (String(id) === key ? [row] : [])));
   }
 
   async close(): Promise<void> {

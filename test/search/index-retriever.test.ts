@@ -81,8 +81,8 @@ test('each query gets its own hits, best first, each with its document and its s
     {
       ok: true,
       hits: [
-        { row: 3, score: Math.fround(3.3), document: '{"row":3}' },
-        { row: 4, score: Math.fround(3.4), document: '{"row":4}' },
+        { row: 3, score: Math.fround(3.3), unrounded: 3.3, document: '{"row":3}' },
+        { row: 4, score: Math.fround(3.4), unrounded: 3.4, document: '{"row":4}' },
       ],
       tokens: 3,
       truncated: false,
@@ -93,7 +93,11 @@ test('each query gets its own hits, best first, each with its document and its s
     },
     {
       ok: true,
-      hits: [0, 1, 2].map((row) => ({ row, score: Math.fround(row / 10), document: `{"row":${row}}` })),
+      hits: [
+        { row: 0, score: 0, document: '{"row":0}' },
+        { row: 1, score: Math.fround(0.1), unrounded: 0.1, document: '{"row":1}' },
+        { row: 2, score: Math.fround(0.2), unrounded: 0.2, document: '{"row":2}' },
+      ],
       tokens: 4,
       truncated: true,
       text: '0 a…',
@@ -103,7 +107,7 @@ test('each query gets its own hits, best first, each with its document and its s
     },
     {
       ok: true,
-      hits: [{ row: 4, score: Math.fround(4.4), document: '{"row":4}' }],
+      hits: [{ row: 4, score: Math.fround(4.4), unrounded: 4.4, document: '{"row":4}' }],
       tokens: 1,
       truncated: false,
       text: '4',

@@ -103,6 +103,7 @@ async function definitionsOf(
               blockedTitles.map((title) => `t${title}`),
             ),
           ],
+    unmatched: 'allow',
   }));
 }
 
@@ -329,4 +330,26 @@ test('a view that the index does not have rejects every call that returns passag
   await assert.rejects(dev.nearest({ vector: new Float32Array(8), k: 1 }), refusal);
   await assert.rejects(dev.explain({ queries }), refusal);
   await assert.rejects(dev.score({ queries, mode: 'bm25', maxRank: 1 }), refusal);
+});
+
+test('excluded ids have the lists of a view without them, few and many, in every mode and order', async (t) => {
+  const { out } = await filteredIndex();
+  const views = { few: 300, many: 900 };
+  const idsOf = (count: number): number[] => Array.from({ length: count }, (_, i) => 3 * i + 1);
+  const parts = Object.entries(views).map(([name, count]) => [name, { blockedIds: idsOf(count) }] as const);
+  const definitions = await definitionsOf(t, Object.fromEntries(parts), openIndexDirectory(out).manifest.generation);
+  const retriever = await opened(t, out, engines[0], { views: definitions });
+  for (const [view, count] of Object.entries(views)) {
+    const exclude = ['none', ...idsOf(count).map((id) => `p${id}`)];
+    for (const mode of [...MODES, 'hybrid'] as const) {
+      for (const bm25Order of mode === 'bm25' ? (['row', 'pyserini'] as const) : (['row'] as const)) {
+        const call = { k: 40, mode, bm25Order };
+        assert.deepEqual(
+          await hitsOf(retriever, { ...call, exclude }),
+          await hitsOf(retriever, { ...call, views: [view] }),
+          `${view}, ${mode}, ${bm25Order}`,
+        );
+      }
+    }
+  }
 });

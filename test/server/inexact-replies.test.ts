@@ -50,6 +50,6 @@ test('the result of a tool of an assistant says it in its _meta', async (t) => {
     const { json } = await postTo(app, '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, headers);
     return (json as { result: { _meta?: object } }).result._meta;
   };
-  assert.deepEqual(await meta(() => UNPROVED), { 'trawl/exact': false });
+  assert.deepEqual(await meta(() => UNPROVED), { 'trawl/exact': false, 'trawl/short': 'inexact=1' });
   assert.equal(await meta(() => undefined), undefined);
 });

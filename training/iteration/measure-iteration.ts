@@ -8,7 +8,7 @@ import { searchQuestions } from '../../evaluation/systems/search-questions.ts';
 import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { formatCount, formatNumberOf } from '../../src/base/format.ts';
 import { isSameJson } from '../../src/base/objects.ts';
-import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
+import { fileState, sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import { compareLists } from '../replay/compared-query.ts';
@@ -170,9 +170,8 @@ async function sumsOf(files: readonly string[], signal: AbortSignal): Promise<st
 }
 
 /** Without a checksum: a server may still write the file, which can be large. */
-function stateOf(path: string): { readonly path: string; readonly bytes: number; readonly modifiedMs: number } {
-  const { size, mtimeMs } = statSync(path);
-  return { path: resolve(path), bytes: size, modifiedMs: mtimeMs };
+function stateOf(path: string): { readonly path: string; readonly state: string | undefined } {
+  return { path: resolve(path), state: fileState(path) };
 }
 
 /**

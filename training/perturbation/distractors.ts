@@ -128,6 +128,7 @@ function asHit<H extends Hit>({ row, document, source }: FoundPassage, neighbour
   return {
     row,
     score,
+    unrounded: neighbour?.unrounded,
     document,
     distractor: true,
     source: source === undefined ? undefined : { ...source, score: neighbour?.source?.score ?? score },

@@ -1,4 +1,5 @@
 import type { LexicalQuery } from '../../src/engine/lexical/lexical-query.ts';
+import { documentFields } from '../../src/index/passages/document-fields.ts';
 import {
   hasOtherHits,
   type Perturbed,
@@ -125,7 +126,7 @@ async function mixedOutcomes(
   const places = outcomes.flatMap((outcome, i) => (outcome.ok && changes[i]!.mixes ? [i] : []));
   const lists = await mixDistractors(
     inner,
-    places.map((i) => ({ ...changes[i]!, hits: (outcomes[i] as QueryAnswer).hits })),
+    places.map((i) => ({ ...unmixed(changes[i]!, call), hits: (outcomes[i] as QueryAnswer).hits })),
     { seed, count, lastRank: Math.min(options.shown ?? k, k), length: k, scope: scopeOf(call) },
   );
   const mixed = [...outcomes];
@@ -135,6 +136,15 @@ async function mixedOutcomes(
     if (distractors > 0) mixed[i] = { ...outcome, hits, perturbed: { ...outcome.perturbed, distractors } };
   }
   return mixed;
+}
+
+/** The change, without excluded passages among the distractors. */
+function unmixed(change: Change, { exclude = [] }: RetrieveCall): Change {
+  if (exclude.length === 0) return change;
+  const excluded = new Set(exclude);
+  const isGold: IsGold = (document) =>
+    excluded.has(documentFields(document).id ?? '') || change.isGold?.(document) === true;
+  return { ...change, isGold };
 }
 
 /** The outcome with its delay. An outcome whose hits were changed is not exact. */

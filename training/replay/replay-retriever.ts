@@ -1,6 +1,7 @@
 import { TrawlError } from '../../src/base/errors.ts';
 import { RunningCalls } from '../../src/base/running-calls.ts';
 import { applyTemplate } from '../../src/encoder/text-encoder.ts';
+import { documentFields } from '../../src/index/passages/document-fields.ts';
 import type { PassageStore } from '../../src/index/passages/passage-store.ts';
 import { Admission } from '../../src/search/admission.ts';
 import { EMPTY_ANSWER, type QueryOutcome } from '../../src/search/calls/query-outcome.ts';
@@ -86,9 +87,14 @@ export class ReplayRetriever implements OpenRetriever {
   }
 
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    const { queries, k, signal } = call;
+    const { queries, k, exclude = [], signal } = call;
     const { answers } = this.#parts;
     const { modes, model } = this.info;
+    const mode = call.mode ?? modes[0];
+    if (exclude.length > 0 && (mode === 'hybrid' || call.rerank !== undefined)) {
+      return this.#refuse('hybrid or reranked lists without excluded passages');
+    }
+    const excluded = new Set(exclude);
     const watch = new Stopwatch();
     const keys = queries.map((query) => answerKey(query, call, { mode: modes[0]!, model }));
     const stored = await watch.time('search', async () => {
@@ -100,16 +106,24 @@ export class ReplayRetriever implements OpenRetriever {
     const outcomes = await watch.time('search', () =>
       Promise.all(stored.map((answer, i) => this.#checked(answer, keys[i]!, call))),
     );
-    const rows = outcomes.flatMap((answer) => (answer instanceof TrawlError ? [] : answer.rows.slice(0, k)));
+    // Any of the recorded hits may be excluded.
+    const read = excluded.size === 0 ? k : Number.POSITIVE_INFINITY;
+    const rows = outcomes.flatMap((answer) => (answer instanceof TrawlError ? [] : answer.rows.slice(0, read)));
     const documents = await watch.time('fetch', () => this.#documents(rows, signal));
-    const prefix = (call.mode ?? modes[0]) === 'bm25' ? '' : (model?.prefixes.query ?? '');
+    const prefix = mode === 'bm25' ? '' : (model?.prefixes.query ?? '');
     let next = 0;
     const answered = outcomes.map((answer, i): QueryOutcome => {
       if (answer instanceof TrawlError) return this.#unrecorded(answer);
-      const count = Math.min(k, answer.rows.length);
+      const count = Math.min(read, answer.rows.length);
       next += count;
       const input = applyTemplate(inputOf(queries[i]!), call.template ?? model?.queryTemplate);
-      return replayedAnswer(answer, documents.slice(next - count, next), input, prefix);
+      const replayed = replayedAnswer(answer, documents.slice(next - count, next), input, prefix);
+      if (excluded.size === 0) return replayed;
+      const hits = replayed.hits.filter(({ document }) => !excluded.has(documentFields(document).id ?? ''));
+      if (hits.length >= k || answer.rows.length < answer.k) return { ...replayed, hits: hits.slice(0, k) };
+      const left = `of which ${hits.length} are not excluded, and ${k} hits are asked for`;
+      const reason = `The query was recorded with k = ${answer.k}, ${left}. Record it with a larger k.`;
+      return this.#unrecorded(new TrawlError('NOT_RECORDED', reason, { details: { recordedK: answer.k, k } }));
     });
     return { outcomes: answered, timings: watch.timings };
   }

@@ -1,10 +1,19 @@
 import { createHash, type Hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
 import { throwIfCancelled } from '../abort.ts';
 
 interface FilePart {
   readonly offset: number;
   readonly bytes: number;
+}
+
+/**
+ * A text that another content of the file does not have; undefined if there is no file. Also other with the same content after a copy, so
+ * whoever has a checksum compares that next. The time of the last change counts because rsync, tar and `cp -p` set the modification time.
+ */
+export function fileState(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats && [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join('-');
 }
 
 /** SHA-256 of a file or a part of one, in hex. `onBytes` gets the length of each block read. @throws TrawlError CANCELLED. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { join, normalize, resolve } from 'node:path';
 import { isNodeError, type TrawlError } from '../../base/errors.ts';
-import { sha256OfFile } from '../../base/system/file-checksum.ts';
+import { fileState, sha256OfFile } from '../../base/system/file-checksum.ts';
 import type { EnginePrecision } from '../../engine/native/encoder-functions.ts';
 import type { FolderModelIdentity, Precision } from '../identity/model-identity.ts';
 import { invalidConfig, invalidModel } from './json-file.ts';
@@ -252,14 +252,13 @@ async function identitySha256(paths: readonly string[], files: readonly ModelFil
   return hash('sha256', sums);
 }
 
-/** Finished and running computations by path, size, modification time and inode. Never evicted: a process opens few models. */
+/** Finished and running computations by path and state. Never evicted: a process opens few models. */
 const knownChecksums = new Map<string, Promise<string>>();
 
 /** The SHA-256 of a file, which is read only once per process while it does not change. Throws MODEL_INVALID if it cannot be read. */
 async function checksumOf(path: string): Promise<string> {
   try {
-    const { size, mtimeMs, ino } = await stat(path);
-    const key = `${path}\0${size}\0${mtimeMs}\0${ino}`;
+    const key = `${path}\0${fileState(path)}`;
     const known = knownChecksums.get(key) ?? sha256OfFile(path);
     knownChecksums.set(key, known);
     // The next call tries again after a failure.

@@ -39,5 +39,7 @@ function describe(value: unknown, type: ColumnType): string {
   if (typeof value === 'object') return 'an object';
   if (typeof value === 'number' && !Number.isFinite(value)) return 'a number beyond float64';
   const text = jsonExcerpt(value);
+  if (type === 'number' && typeof value === 'bigint')
+    return `the integer ${value}, which a float64 does not hold: write it as a text, and declare a string`;
   return type === 'date' ? `${text}; a date is a text such as ${DATE_FORMATS}` : `the ${typeof value} ${text}`;
 }

@@ -46,7 +46,7 @@ export const BuildRecord = Type.Object({
       metric: MetricName,
       dtype: Type.Enum(['float32', 'float16']),
       rows: Count,
-      files: Type.Array(Type.Object({ path: Type.String(), bytes: Count, modifiedMs: Type.Number() })),
+      files: Type.Array(Type.Object({ path: Type.String(), bytes: Count, state: Type.String() })),
     }),
   ),
 });

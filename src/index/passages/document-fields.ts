@@ -121,7 +121,24 @@ export function fieldText(document: string, field: 'contents' | 'title' | 'text'
   return field === 'contents' ? contents : field === 'title' ? (title ?? '') : text;
 }
 
-/** A title without and with the quotes of the published corpora. */
+/** The title as a reader knows it: in NFC, with spaces for underscores and characters for HTML's entities, and without quotes around it. */
+export function plainTitle(title: string): string {
+  const spelled = title
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+    .normalize('NFC')
+    .replace(/[\s_]+/gu, ' ')
+    .trim();
+  return withoutQuotes(spelled).trim();
+}
+
+/**
+ * The spellings under which corpora have the page with this title, the given one first: `plainTitle`, decomposed (NFD), with underscores, or
+ * with `&amp;`; each without and with the quotes of the published corpora.
+ */
 export function titleForms(title: string): readonly string[] {
-  return [title, `"${title}"`];
+  const plain = plainTitle(title);
+  const spelled = [title, plain, plain.normalize('NFD'), plain.replaceAll(' ', '_'), plain.replaceAll('&', '&amp;')];
+  return [...new Set(spelled.filter((form) => form !== '').flatMap((form) => [form, `"${form}"`]))];
 }

@@ -291,9 +291,12 @@ export class PassageFile {
   }
 }
 
-/** The 64-bit integer that an id's text stands for, or null. */
+/**
+ * The 64-bit integer that is written as this text, or null. An id is named by its text, and an integer has one text: `007`, `+7` and `-0`
+ * name only the ids that are these texts.
+ */
 export function integerKey(by: Lookup, key: string): bigint | null {
-  if ((by !== 'id' && by !== 'document') || !/^-?\d{1,19}$/.test(key)) return null;
+  if ((by !== 'id' && by !== 'document') || !/^(?:0|-?[1-9]\d{0,18})$/.test(key)) return null;
   const integer = BigInt(key);
   return BigInt.asIntN(64, integer) === integer ? integer : null;
 }

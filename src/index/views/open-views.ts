@@ -35,8 +35,9 @@ const BATCH_ENTRIES = 10_000;
 /**
  * Computes the rows of the views that the index has.
  *
- * @param onWarning is called with the entries of block lists that match no passage.
- * @throws TrawlError CONFIG_INVALID with the name of the view, if the index lacks its columns or has another generation;
+ * @param onWarning is called with the entries of block lists that match no passage, and with views that hide nothing.
+ * @throws TrawlError CONFIG_INVALID with the name of the view, if the index lacks its columns or has another generation, or if
+ * entries of a block list match no passage and the view does not allow that;
  * CORPUS_BAD_LINE or CORPUS_NOT_FOUND with file and line of a list; NOT_SUPPORTED if the index cannot look ids or titles up.
  */
 export async function openViews(
@@ -52,7 +53,10 @@ export async function openViews(
     const live = index.liveRows === undefined ? visible : visible.intersection(index.liveRows);
     rows.set(view.name, live);
     const sha256 = createHash('sha256').update(live.bytes).digest('hex');
-    infos.push({ name: view.name, passages: live.count(), sha256 });
+    const passages = live.count();
+    infos.push({ name: view.name, passages, sha256 });
+    if (passages === (index.liveRows?.count() ?? index.rows))
+      onWarning(`view ${view.name}: it hides no passage of ${index.index}`);
   }
   return { rows, infos };
 }
@@ -75,7 +79,7 @@ async function rowsOfView(
     ['id', view.blockIds ?? []],
     ['title', view.blockTitles ?? []],
   ] as const) {
-    for (const file of files) await block(visible, by, file, index, onWarning);
+    for (const file of files) await block(visible, by, file, view, index, onWarning);
   }
   return visible;
 }
@@ -118,11 +122,12 @@ async function listedRows(file: string, { rows, index }: ViewedIndex): Promise<R
   return listed;
 }
 
-/** Removes the rows of the entries of a block list. */
+/** Removes the rows of the entries of a block list. A list that hides nothing is a mistake, unless the view allows it. */
 async function block(
   visible: RowBitmap,
   by: 'id' | 'title',
   file: string,
+  view: ViewDefinition,
   { passages, rows, index }: ViewedIndex,
   onWarning: (message: string) => void,
 ): Promise<void> {
@@ -148,10 +153,16 @@ async function block(
     batch = [];
   }
   await remove(batch);
+  const names = by === 'id' ? 'ids' : 'titles';
   const [first] = unmatched;
-  if (first === undefined) return;
-  onWarning(
-    `${unmatched.length} of ${count} ${by === 'id' ? 'ids' : 'titles'} of ${file} match no passage of ${index}; the first is ` +
-      `${JSON.stringify(first.text.slice(0, 100))} in line ${first.number}`,
-  );
+  if (first === undefined && count > 0) return;
+  const found =
+    first === undefined
+      ? `${file} has no ${names}`
+      : `${unmatched.length} of ${count} ${names} of ${file} match no passage of ${index}; the first is ` +
+        `${JSON.stringify(first.text.slice(0, 100))} in line ${first.number}`;
+  const isRefused = unmatched.length === count ? view.unmatched !== 'allow' : view.unmatched === 'refuse';
+  if (!isRefused) return onWarning(found);
+  const wayOut = 'Correct the list, name the indexes that the view is for in "indexes", or set "unmatched": "allow"';
+  throw new TrawlError('CONFIG_INVALID', `View ${view.name}: ${found}. ${wayOut}.`, { details: { path: file } });
 }

@@ -32,7 +32,7 @@ export function readViews(file: string): readonly ViewDefinition[] {
   });
 }
 
-const FIELDS = ['indexes', 'filter', 'date', 'rows', 'generation', 'blockIds', 'blockTitles'] as const;
+const FIELDS = ['indexes', 'filter', 'date', 'rows', 'generation', 'blockIds', 'blockTitles', 'unmatched'] as const;
 /** Fields that keep passages out of a view. */
 const PARTS = ['filter', 'date', 'rows', 'blockIds', 'blockTitles'] as const;
 
@@ -92,6 +92,11 @@ function readView(
     const meaning = 'whether passages without a date are in the view';
     throw invalid(`${place}.undated: found ${jsonExcerpt(undated)}, expected "keep" or "drop": ${meaning}`);
   };
+  const readUnmatched = (place: string, value: unknown): 'refuse' | 'allow' => {
+    if (value === 'refuse' || value === 'allow') return value;
+    const meaning = 'whether the index opens although entries of a block list match no passage';
+    throw invalid(`${place}: found ${jsonExcerpt(value)}, expected "refuse" or "allow": ${meaning}`);
+  };
 
   if (!isObject(json)) throw invalid(`found ${jsonExcerpt(json)}, expected an object`);
   refuseOthers(json, FIELDS, 'the view');
@@ -113,5 +118,6 @@ function readView(
     generation: read('generation', readText),
     blockIds: read('blockIds', readFiles),
     blockTitles: read('blockTitles', readFiles),
+    unmatched: read('unmatched', readUnmatched),
   };
 }

@@ -32,6 +32,10 @@ export interface ViewDefinition {
   readonly blockIds?: readonly string[];
   /** Files of titles, one a line: passages with one of them are not in the view. */
   readonly blockTitles?: readonly string[];
+  /**
+   * Whether an index opens although entries of a block list match no passage of it. Default: it does if another entry of that list matches.
+   */
+  readonly unmatched?: 'refuse' | 'allow';
 }
 
 /** The filter of a view: its own filter and its date bound. */

@@ -6,6 +6,8 @@ export interface Hit {
   readonly row: number;
   /** Larger is nearer, for all metrics and modes. Rounded to float32. Of a reranked hit: the score of the reranker. */
   readonly score: number;
+  /** The score before it was rounded, by which lists are merged. Absent if it is the same number. */
+  readonly unrounded?: number;
   /** Rank (from 1) and score of a reranked hit in the search that found it; absent if the hit is not reranked. */
   readonly firstStage?: { readonly rank: number; readonly score: number };
   /** The corpus row as JSON text, verbatim. */
@@ -18,6 +20,11 @@ export interface Hit {
   readonly source?: HitSource;
   /** Present if no search found the passage: the server mixed it in, with the score of a neighbour. */
   readonly distractor?: true;
+}
+
+/** Orders hits by their scores as they were before rounding, best first. */
+export function byScore(a: Hit, b: Hit): number {
+  return (b.unrounded ?? b.score) - (a.unrounded ?? a.score);
 }
 
 /** Where a group of indexes found a passage. */
@@ -49,7 +56,7 @@ export interface QueryEmbedding {
 
 export interface QueryAnswer extends QueryEmbedding {
   readonly ok: true;
-  /** Best first. Fewer than k only if fewer rows may be found. */
+  /** Best first. `shortReason` says why there are fewer than k. */
   readonly hits: readonly Hit[];
   /** Null for an answer from the cache, which stores no vectors. Empty for BM25. */
   readonly vector: Float32Array | null;
@@ -62,6 +69,24 @@ export interface QueryAnswer extends QueryEmbedding {
   readonly failedIndexes?: readonly FailedIndex[];
   /** How the server changed the answer on purpose. Absent if it did not. */
   readonly perturbed?: Perturbed;
+  /** Why hits that were found are missing. Absent if none are. */
+  readonly short?: ShortReason;
+}
+
+/**
+ * Why a list has fewer hits than were asked for. `all`: it has all passages that the request may find, which for BM25 have a word of the
+ * query. `minScore`: further ones score lower. `duplicates`: further ones repeat these. `limit`: no more hits are gone through.
+ * `failedIndexes`: indexes of the group failed. `inexact`: the hits are not proved to be the best.
+ */
+export const SHORT_REASONS = ['all', 'minScore', 'duplicates', 'limit', 'failedIndexes', 'inexact'] as const;
+export type ShortReason = (typeof SHORT_REASONS)[number];
+
+/** Undefined if the answer has `k` hits. */
+export function shortReason(answer: QueryAnswer, k: number): ShortReason | undefined {
+  if (answer.hits.length >= k) return undefined;
+  if (answer.short !== undefined) return answer.short;
+  if (answer.failedIndexes !== undefined) return 'failedIndexes';
+  return answer.certificate.exact ? 'all' : 'inexact';
 }
 
 /** The answer to a query for which nothing is searched. */

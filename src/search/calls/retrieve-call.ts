@@ -103,11 +103,13 @@ export interface Ranking {
   readonly rerank?: RerankSettings;
 }
 
-/** A search is exact among the rows of its scope. */
+/** A search is exact among the rows of its scope without the excluded ones. */
 export interface RetrieveCall extends RowScope, CallOptions, Ranking {
   readonly queries: readonly RetrieveQuery[];
   /** Hits per query, ≥ 1. */
   readonly k: number;
+  /** Ids, as text: their passages are left out, as if they were deleted. Default: none. */
+  readonly exclude?: readonly string[];
   /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
   readonly template?: QueryTemplate;
   /**
@@ -137,6 +139,8 @@ export interface RetrieveResult {
 export interface ScopedCall extends RetrieveCall {
   /** Undefined for all rows. */
   readonly rows: RowBitmap | undefined;
+  /** Rows that are left out of the lists, because of their ids. */
+  readonly excluded: ReadonlySet<number>;
 }
 
 export function isEmbedded(query: RetrieveQuery): query is EmbeddedQuery {

@@ -14,7 +14,7 @@ import type { SearchRequest, SearchResult, VectorIndex } from '../../engine/vect
 import type { FailedQuery, QueryEmbedding, QueryOutcome } from '../calls/query-outcome.ts';
 import { isEmbedded, isText, type RetrieveCall, type ScopedCall } from '../calls/retrieve-call.ts';
 import type { EmbedCall } from '../retriever.ts';
-import { type Documents, readHits } from '../rows/hit-rows.ts';
+import { type Documents, readHits, withoutRows } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
 
 export type EmbeddedOutcome = QueryEmbedding & { readonly ok: true; readonly vector: Float32Array };
@@ -37,9 +37,9 @@ export class DenseSearch {
 
   /** Embeds the queries of a call, searches their vectors and fetches the passages. */
   async retrieve(call: ScopedCall, passages: Documents, watch: Stopwatch): Promise<QueryOutcome[]> {
-    const { k, rows: filter, signal } = call;
+    const { k, rows: filter, excluded, signal } = call;
     const embedded = await this.embedQueries(call, watch);
-    const found = await watch.timeQueued('search', () => this.search(embedded, { k, filter, signal }));
+    const found = await watch.timeQueued('search', () => this.search(embedded, { k, filter, signal }, excluded));
     const hits = await readHits(found, passages, signal, watch);
     return queryOutcomes(embedded, found.overflows, (query, q) => ({
       ...query,
@@ -83,9 +83,15 @@ export class DenseSearch {
     });
   }
 
-  search(embedded: readonly EmbedOutcome[], request: Omit<SearchRequest, 'queries' | 'count'>): Promise<SearchResult> {
+  async search(
+    embedded: readonly EmbedOutcome[],
+    request: Omit<SearchRequest, 'queries' | 'count'>,
+    excluded: ReadonlySet<number> = new Set(),
+  ): Promise<SearchResult> {
     const vectors = embedded.flatMap((query) => (query.ok ? [query.vector] : []));
-    return this.index.search({ ...request, queries: concatenated(vectors), count: vectors.length });
+    const k = Math.min(request.k + excluded.size, Math.max(1, this.index.rows));
+    const found = await this.index.search({ ...request, k, queries: concatenated(vectors), count: vectors.length });
+    return withoutRows(found, excluded, request.k);
   }
 
   #encode(inputs: readonly EncoderInput[], options: EncodeOptions, watch: Stopwatch): Promise<EncodeResult> {

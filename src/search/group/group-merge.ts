@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
 import type { LexicalQuery, RowsQuery } from '../../engine/lexical/lexical-query.ts';
-import type { FailedIndex, Hit, QueryOutcome, Reranking } from '../calls/query-outcome.ts';
+import { byScore, type FailedIndex, type Hit, type QueryOutcome, type Reranking } from '../calls/query-outcome.ts';
 import {
   compareOrder,
   type OrderValue,
@@ -15,13 +15,13 @@ import type { GroupMember } from './group-info.ts';
 const RRF_K = 60;
 
 /**
- * Merges the outcomes of a query, one per index, by the scores of the hits or by their ranks. By rank, a hit's score is 1 / (60 + rank).
- * Equal scores are ordered by the index, in the order of the group, and then by row.
+ * Merges the outcomes of a query, one per index, by the scores of the hits before rounding, or by their ranks. By rank, a hit's score is
+ * 1 / (60 + rank). Equal scores are ordered by the index, in the order of the group, and then as in the list of the index.
  */
 export function mergeOutcomes(
   members: readonly GroupMember[],
   outcomes: readonly QueryOutcome[],
-  { k, byScore, allowPartial }: { readonly k: number; readonly byScore: boolean; readonly allowPartial: boolean },
+  { k, comparable, allowPartial }: { readonly k: number; readonly comparable: boolean; readonly allowPartial: boolean },
 ): QueryOutcome {
   const answers = outcomes.flatMap((answer, i) => (answer.ok ? [{ member: members[i]!, answer }] : []));
   const failed = outcomes.flatMap((outcome, i) =>
@@ -31,10 +31,10 @@ export function mergeOutcomes(
   if (first === undefined || (failed.length > 0 && !allowPartial)) {
     return { ok: false, error: errorOfIndex(failed[0]!) };
   }
-  const useScores = byScore && answers.every(({ answer }) => answer.rerank?.ok !== false);
+  const useScores = comparable && answers.every(({ answer }) => answer.rerank?.ok !== false);
   const hits = answers
     .flatMap(({ member, answer }) => answer.hits.map((hit, i) => groupHit(member, hit, i + 1, useScores)))
-    .sort((a, b) => b.score - a.score || a.row - b.row)
+    .sort(byScore)
     .slice(0, k);
   const rescored = answers.map(({ answer }) => answer.certificate.rescored);
   const rerank = mergedReranking(answers.flatMap(({ answer }) => answer.rerank ?? []));
@@ -58,6 +58,7 @@ export function mergeOutcomes(
     ranges: ranges.length === 0 ? undefined : ranges,
     rerank,
     failedIndexes: failed.length === 0 ? undefined : failed,
+    short: answers.find(({ answer }) => answer.short !== undefined)?.answer.short,
   };
 }
 
@@ -69,12 +70,10 @@ export function errorOfIndex({ index, error }: FailedIndex): TrawlError {
 }
 
 function groupHit({ name, firstRow }: GroupMember, hit: Hit, rank: number, useScores: boolean): Hit {
-  return {
-    ...hit,
-    row: firstRow + hit.row,
-    score: useScores ? hit.score : Math.fround(1 / (RRF_K + rank)),
-    source: { index: name, row: hit.row, score: hit.score },
-  };
+  const { unrounded, ...rest } = hit;
+  const moved = { ...rest, row: firstRow + hit.row, source: { index: name, row: hit.row, score: hit.score } };
+  if (!useScores) return { ...moved, score: Math.fround(1 / (RRF_K + rank)) };
+  return unrounded === undefined ? moved : { ...moved, unrounded };
 }
 
 /** The reranking of all indexes together, or the first failure. */

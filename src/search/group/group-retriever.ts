@@ -81,12 +81,12 @@ export class GroupRetriever implements Retriever {
     // Scores can be compared across the indexes if they come from one reranker, or from vectors of one encoder and metric. BM25's cannot,
     // because a term's weight depends on the other passages of its index.
     const { reranker, metric } = this.info;
-    const byScore = rerank === undefined ? mode === 'dense' && metric !== null : reranker !== null;
+    const comparable = rerank === undefined ? mode === 'dense' && metric !== null : reranker !== null;
     const outcomes = queries.map((_, q): QueryOutcome => {
       const ofQuery = inOrder.map(
         (result): QueryOutcome => (result instanceof TrawlError ? { ok: false, error: result } : result.outcomes[q]!),
       );
-      const merged = mergeOutcomes(this.#members, ofQuery, { k, byScore, allowPartial });
+      const merged = mergeOutcomes(this.#members, ofQuery, { k, comparable, allowPartial });
       // The vector of one index must not be searched in one with another encoder.
       return merged.ok && mode !== 'bm25' && this.info.model === null ? { ...merged, vector: null } : merged;
     });

@@ -1,6 +1,6 @@
 import { TrawlError } from '../../base/errors.ts';
 import { TimeSlice } from '../../base/time-slice.ts';
-import type { Hit, QueryAnswer, QueryOutcome } from '../calls/query-outcome.ts';
+import type { Hit, QueryAnswer, QueryOutcome, ShortReason } from '../calls/query-outcome.ts';
 import type { RetrieveCall, ScopedCall } from '../calls/retrieve-call.ts';
 import { type DenseSearch, type EmbeddedOutcome, queryOutcomes } from '../dense/dense-search.ts';
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
@@ -67,26 +67,29 @@ async function retrieveGroup(
   watch: Stopwatch,
 ): Promise<QueryOutcome[]> {
   const { dense, lexical, passages, settings, depth, start } = parts;
-  const { queries, k, bm25, rows: filter, template, signal } = call;
+  const { queries, k, bm25, rows: filter, excluded, template, signal } = call;
   const texts = queries.map((query) => lexical.queryText(query, template));
-  const searching = lexical.search(texts, { k: depth, bm25, filter, signal });
+  const searching = lexical.search(texts, { k: depth, bm25, filter, excluded, signal });
   // If the encoder fails, its error rejects the call, and the error of this search must not be unhandled.
   searching.catch(() => undefined);
   const embedded = await dense.embedQueries(call, watch);
   const [near, words] = await watch.time('search', () =>
-    Promise.all([dense.search(embedded, { k: depth, filter, signal }), searching]),
+    Promise.all([dense.search(embedded, { k: depth, filter, signal }, excluded), searching]),
   );
   watch.waited('search', near.waitedMs);
   lexical.count(queries, words);
   // One list for each query that could be embedded.
-  const fused: { rows: readonly FusedRow[]; ranges: ListRanges; exact: boolean }[] = [];
+  const fused: { rows: readonly FusedRow[]; ranges: ListRanges; exact: boolean; short: ShortReason | undefined }[] = [];
   await watch.time('search', async () => {
     const slice = new TimeSlice(signal);
     for (const [i, { ok }] of embedded.entries()) {
       if (!ok) continue;
       const [nearList, wordList] = [sideList(near, fused.length), sideList(words, i)];
+      const rows = fuseLists(nearList, wordList, settings, k);
+      const isCut = rows.length < k && Math.max(nearList.rows.length, wordList.rows.length) === depth;
       fused.push({
-        rows: fuseLists(nearList, wordList, settings, k),
+        rows,
+        short: isCut && depth < parts.rows ? 'limit' : undefined,
         ranges: rangesOf(nearList, wordList, settings),
         exact: near.exact && (words.isExact?.[i] ?? true),
       });
@@ -98,9 +101,9 @@ async function retrieveGroup(
   let next = 0;
   const hits = fused.map((list) => list.rows.map((row) => ({ ...row, document: documents[next++]! })));
   const answer = (query: EmbeddedOutcome, q: number): QueryAnswer => {
-    const { ranges, exact } = fused[q]!;
+    const { ranges, exact, short } = fused[q]!;
     const rescored = near.certificate?.rescored[q] ?? null;
-    return { ...query, hits: hits[q]!, certificate: { exact, rescored, depth }, ranges: [ranges] };
+    return { ...query, hits: hits[q]!, certificate: { exact, rescored, depth }, ranges: [ranges], short };
   };
   return queryOutcomes(embedded, near.overflows, answer, start);
 }

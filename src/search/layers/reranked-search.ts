@@ -112,7 +112,7 @@ export class RerankedSearch implements Search {
     const hits = rankByScore(scores)
       .slice(0, k)
       .map(({ index, score }) => {
-        const hit = outcome.hits[index]!;
+        const { unrounded: _, ...hit } = outcome.hits[index]!;
         return { ...hit, score, firstStage: { rank: index + 1, score: hit.score } };
       });
     return {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
 import { applyTemplate, contextOf } from '../../encoder/text-encoder.ts';
 import { filterKey } from '../../engine/filter/filter.ts';
@@ -51,7 +52,7 @@ const MAX_LEADER_FACTOR = 4;
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
  * done. Queries are equal if the template keeps the same texts of them, if they have the same truncation, mode, parameters, order, filter,
- * views and reranking, and if both or neither want documents; a follower may want fewer hits than its leader. Query trees are equal if
+ * views, exclusions and reranking, and if both or neither want documents; a follower may want fewer hits than its leader. Query trees are equal if
  * they have the same key, parameters, filter, views, order, limits and page. A tree without a key equals no other tree.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
@@ -134,8 +135,10 @@ export class SharedSearch implements Search {
 
   /** Whether the cache has the answers of all queries. */
   hasAnswers(call: RetrieveCall): boolean {
-    return call.queries.every(
-      (query) => this.#cache?.has(this.#scope, queryKey(query, call, this.#info), call.k) === true,
+    if (this.#cache === undefined) return false;
+    const ranking = rankingKey(call);
+    return call.queries.every((query) =>
+      this.#cache?.has(this.#scope, queryKey(query, ranking, call, this.#info), call.k),
     );
   }
 
@@ -157,8 +160,9 @@ export class SharedSearch implements Search {
   /** The queries of a call; with single flight, equal ones only once. */
   #distinct(call: RetrieveCall): CalledQuery[] {
     const queries = new Map<string | number, CalledQuery>();
+    const ranking = rankingKey(call);
     for (const [place, query] of call.queries.entries()) {
-      const key = queryKey(query, call, this.#info);
+      const key = queryKey(query, ranking, call, this.#info);
       const entry = this.#singleFlight ? key : place;
       const same = queries.get(entry);
       if (same === undefined) queries.set(entry, { key, query, places: [place] });
@@ -241,12 +245,23 @@ function countTexts(queries: readonly RetrieveQuery[]): number {
   return queries.filter(isText).length;
 }
 
-/** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
-function queryKey(query: RetrieveQuery, call: RetrieveCall, { model }: RetrieverInfo): string {
-  const { mode = '', bm25, bm25Order = 'row', hybrid, rerank, template, documents = true } = call;
+/** What the queries of a call have in common in their keys. */
+function rankingKey(call: RetrieveCall): string {
+  const { mode = '', bm25, bm25Order = 'row', hybrid, rerank, exclude, documents = true } = call;
   const lists = hybrid === undefined ? '' : hybridKey(hybrid);
   const firstStage = `${mode} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${scopeKey(call)}`;
-  const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, call.k)} ${documents}`;
+  // Hashed, because it may have thousands of ids, and a key is kept for each query.
+  const ids = exclude?.length
+    ? createHash('sha256')
+        .update(JSON.stringify([...new Set(exclude)].sort()))
+        .digest('hex')
+    : '';
+  return `${firstStage} ${ids} ${rerank === undefined ? '' : rerankKey(rerank, call.k)} ${documents}`;
+}
+
+/** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
+function queryKey(query: RetrieveQuery, ranking: string, call: RetrieveCall, { model }: RetrieverInfo): string {
+  const { template } = call;
   const { input: whole, truncate = 'tail' } = isEmbedded(query) ? query : { input: query, truncate: call.truncate };
   const input = applyTemplate(whole, template ?? model?.queryTemplate);
   const context = contextOf(input);

@@ -13,7 +13,7 @@ import { OneAtATime } from '../one-at-a-time.ts';
 import type { ExplainedTerm } from '../retriever.ts';
 import type { RetrieverInfo } from '../retriever-info.ts';
 import { type LexicalLoad, NO_STATISTICS } from '../retriever-statistics.ts';
-import { type Documents, readHits } from '../rows/hit-rows.ts';
+import { type Documents, readHits, withoutRows } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
 import { type LexicalHits, type SearchTexts, searchPyserini, type TextsToSearch } from './pyserini-search.ts';
 
@@ -26,7 +26,7 @@ const NO_VECTOR = new Float32Array(0);
 /** The inverted indexes of an index, the defaults of their searches, and the counts of the searches. */
 export class LexicalSearch {
   readonly fields: LexicalFields;
-  readonly #info: Pick<RetrieverInfo, 'index' | 'bm25' | 'model'>;
+  readonly #info: Pick<RetrieverInfo, 'index' | 'rows' | 'bm25' | 'model'>;
   readonly #fieldRanking: FieldRanking;
   readonly #longTies = new OneAtATime();
   #load: LexicalLoad = NO_STATISTICS.lexical;
@@ -34,7 +34,7 @@ export class LexicalSearch {
   /** @param fieldRanking weights and tie breaker of calls that set none. */
   constructor(
     fields: LexicalFields,
-    info: Pick<RetrieverInfo, 'index' | 'bm25' | 'model'>,
+    info: Pick<RetrieverInfo, 'index' | 'rows' | 'bm25' | 'model'>,
     fieldRanking: FieldRanking = {},
   ) {
     this.fields = fields;
@@ -53,10 +53,10 @@ export class LexicalSearch {
 
   /** Searches the words of a call's queries and fetches the passages. @param rows of the index. */
   async retrieve(call: ScopedCall, passages: Documents, rows: number, watch: Stopwatch): Promise<QueryOutcome[]> {
-    const { queries, k, bm25, bm25Order, template, rows: filter, signal } = call;
+    const { queries, k, bm25, bm25Order, template, rows: filter, excluded, signal } = call;
     const texts = queries.map((query) => this.queryText(query, template));
     const search: SearchTexts = (some, depth) =>
-      watch.time('search', () => this.search(some, { k: depth, bm25, filter, signal }));
+      watch.time('search', () => this.search(some, { k: depth, bm25, filter, excluded, signal }));
     const request = { texts, k, rows, passages, longTies: this.#longTies, watch, signal };
     const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.count(queries, found);
@@ -80,21 +80,34 @@ export class LexicalSearch {
    * Searches the contents of the passages. In an index with title and text apart, searches both fields as Elasticsearch's multi_match
    * does: the best field of a passage gives its score.
    *
-   * @param call `filter`: the rows that may be found; undefined: all.
+   * @param call `filter`: the rows that may be found; undefined: all. `excluded`: those that are left out.
    * @throws TrawlError as `checkFieldRanking`.
    */
-  search(
+  async search(
     texts: readonly string[],
-    { k, bm25, filter, signal }: Pick<RetrieveCall, 'k' | 'bm25' | 'signal'> & { readonly filter?: RowBitmap },
+    {
+      k: wanted,
+      bm25,
+      filter,
+      excluded = new Set(),
+      signal,
+    }: Pick<RetrieveCall, 'k' | 'bm25' | 'signal'> &
+      Partial<Pick<ScopedCall, 'excluded'>> & { readonly filter?: RowBitmap },
   ): Promise<LexicalResult> {
     const { weights, tieBreaker, ...parameters } = this.#ranking(bm25);
     const { indexes } = this.fields;
     const fields = [...indexes.keys()];
     checkFieldRanking(this.#info.index, { weights, tieBreaker }, fields);
     const contents = indexes.get('contents');
-    if (contents !== undefined) return contents.search({ queries: texts, k, parameters, filter, signal });
-    const queries = texts.map((text) => bestFields(text, fields, { weights, tieBreaker }));
-    return this.fields.search({ queries, k, parameters, filter, signal });
+    const call = { k: Math.min(wanted + excluded.size, Math.max(1, this.#info.rows)), parameters, filter, signal };
+    const found =
+      contents === undefined
+        ? await this.fields.search({
+            queries: texts.map((text) => bestFields(text, fields, { weights, tieBreaker })),
+            ...call,
+          })
+        : await contents.search({ queries: texts, ...call });
+    return withoutRows(found, excluded, wanted);
   }
 
   /**

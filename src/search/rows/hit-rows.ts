@@ -23,6 +23,25 @@ export function foundFor({ counts, rows, scores }: FoundRows, q: number) {
   return { rows: rows.subarray(start, end), scores: scores.subarray(start, end) };
 }
 
+/** The first `k` rows of each query that are not excluded, from a search for as many rows more as are excluded. */
+export function withoutRows<Found extends FoundRows>(found: Found, excluded: ReadonlySet<number>, k: number): Found {
+  if (excluded.size === 0) return found;
+  const places = Math.min(k, placesPerQuery(found));
+  const counts = new Uint32Array(found.counts.length);
+  const rows = new Float64Array(counts.length * places).fill(-1);
+  const scores = found.scores.slice(0, rows.length);
+  for (let q = 0; q < counts.length; q++) {
+    const list = foundFor(found, q);
+    for (let i = 0; i < list.rows.length && counts[q]! < places; i++) {
+      if (excluded.has(list.rows[i]!)) continue;
+      const at = q * places + counts[q]!++;
+      rows[at] = list.rows[i]!;
+      scores[at] = list.scores[i]!;
+    }
+  }
+  return { ...found, counts, rows, scores };
+}
+
 /** The hits of each query, with their documents. */
 export async function readHits(
   found: FoundRows,
@@ -40,7 +59,12 @@ export async function readHits(
   const documents = await watch.time('fetch', () => passages.getMany(all, signal));
   let next = 0;
   return lists.map(({ rows, scores }) =>
-    // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
-    Array.from(rows, (row, i) => ({ row, score: Math.fround(scores[i]!) + 0, document: documents[next++]! })),
+    Array.from(rows, (row, i): Hit => {
+      const document = documents[next++]!;
+      const unrounded = scores[i]!;
+      // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
+      const score = Math.fround(unrounded) + 0;
+      return score === unrounded ? { row, score, document } : { row, score, unrounded, document };
+    }),
   );
 }

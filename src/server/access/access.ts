@@ -92,7 +92,7 @@ function requireKey(keys: AccessKeys, access: 'read' | 'admin', request: Fastify
 /** How long a browser may cache the answer to a preflight request. */
 const PREFLIGHT_MAX_AGE_S = 600;
 const EXPOSED_HEADERS =
-  'server-timing, x-request-id, x-trawl-view, x-trawl-exact, x-trawl-perturbed, x-trawl-record-ignored, retry-after';
+  'server-timing, x-request-id, x-trawl-view, x-trawl-exact, x-trawl-short, x-trawl-perturbed, x-trawl-record-ignored, retry-after';
 const ALLOWED_HEADERS = [
   ...['authorization', 'content-type', 'x-request-id', 'x-request-timeout-ms', 'traceparent', 'baggage'],
   ...ORIGIN_HEADERS,

@@ -81,7 +81,7 @@ export const nativeSearch = defineDialect({
         const slice = new TimeSlice(signal);
         const wanted = wantedHits(selection, request);
         const maxK = maxDepth(queries.length, k, limits);
-        const considered = Math.min(wanted + selection.excluded.size, maxK);
+        const considered = Math.min(wanted, maxK);
         const call = searchCall(request, limits, retriever.info, considered);
         const chosen = recordedSelection(selection, request);
         // All hits that are reranked are asked for, if some are left out: this then rarely needs another search.
@@ -104,6 +104,7 @@ export const nativeSearch = defineDialect({
         const timings = explained === undefined ? searched.timings : addTimings(searched.timings, explained.timings);
         const words =
           maxChars === null ? [] : queries.map((query) => wordsOf(typeof query === 'string' ? query : query.query));
+        const selected = selectedOutcomes(outcomes, lists, k);
         const toJson = (found: Candidate, query: number): string => {
           const { hit } = found;
           const outcome = outcomes[query]!;
@@ -113,14 +114,15 @@ export const nativeSearch = defineDialect({
         };
         return {
           timings,
-          search: { ...call, k, selection: chosen, outcomes: selectedOutcomes(outcomes, lists, k) },
+          search: { ...call, k, selection: chosen, outcomes: selected },
           truncated: truncatedQueries(outcomes),
           failures: outcomes.flatMap((outcome) =>
             outcome.ok ? (outcome.failedIndexes ?? []).map(({ error }) => error) : [outcome.error],
           ),
           pieces: replyPieces(retriever, {
             mode,
-            outcomes,
+            k,
+            outcomes: selected,
             hits: fused === undefined ? { lists } : { fused },
             timings,
             toJson,

@@ -162,7 +162,9 @@ async function nearestOfAll(
       indexes.map(({ retriever, signal }, at) => nearestRows(retriever, { knn, k, rows: filters[at]![i], signal })),
     );
     const all = found.flatMap((rows, index) => rows.map((scored) => ({ index, scored })));
-    const nearest = all.sort((a, b) => b.scored.score - a.scored.score || a.index - b.index).slice(0, k);
+    const nearest = all
+      .sort((a, b) => b.scored.score - a.scored.score || b.scored.near - a.scored.near || a.index - b.index)
+      .slice(0, k);
     for (const [index, lists] of byIndex.entries()) {
       lists.push(nearest.flatMap((each) => (each.index === index ? [each.scored] : [])));
     }

@@ -9,7 +9,7 @@ import { packageVersion } from '../../base/package-root.ts';
 import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import type { Retriever } from '../../search/retriever.ts';
 import { clientMessage } from '../errors/error-status.ts';
-import type { RecordedOpening, RecordedSearch } from '../recording/recorded-search.ts';
+import { type RecordedOpening, type RecordedSearch, shortLists } from '../recording/recorded-search.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { BROWSECOMP_PLUS_TOOLS } from './browsecomp-plus-tools.ts';
 import { DR_TULU_TOOLS } from './dr-tulu-tools.ts';
@@ -49,6 +49,8 @@ export interface McpOptions extends McpToolConfig {
 const PERTURBED_META = 'trawl/perturbed';
 /** The member that says that hits are not proved to be the best. */
 const EXACT_META = 'trawl/exact';
+/** The member that says why lists have fewer hits than were asked for (`shortLists`). */
+const SHORT_META = 'trawl/short';
 
 /** Shared by all servers, because it has no state and creating one takes longer than a request. */
 const validator = new AjvJsonSchemaValidator();
@@ -94,12 +96,14 @@ async function callTool(
   }
   const perturbed: Perturbed[] = [];
   let isExact = true;
+  const short: string[] = [];
   const onSearch = (search: RecordedSearch): void => {
     for (const outcome of search.outcomes) {
       if (!outcome.ok) continue;
       if (outcome.perturbed) perturbed.push(outcome.perturbed);
       isExact &&= outcome.certificate.exact;
     }
+    short.push(shortLists(search));
     options.onSearch?.(search);
   };
   try {
@@ -109,11 +113,12 @@ async function callTool(
     const meta = {
       [PERTURBED_META]: perturbed.length === 0 ? undefined : perturbed,
       [EXACT_META]: isExact ? undefined : false,
+      [SHORT_META]: short.filter((reasons) => reasons !== '').join(', ') || undefined,
     };
     return {
       content: reply.texts.map((text) => ({ type: 'text', text })),
       structuredContent: reply.structured,
-      _meta: perturbed.length > 0 || !isExact ? meta : undefined,
+      _meta: Object.values(meta).some((value) => value !== undefined) ? meta : undefined,
     };
   } catch (thrown) {
     const error = asTrawlError(thrown);

@@ -1,6 +1,6 @@
 import type { TimeSlice } from '../../base/time-slice.ts';
 import { type DocumentFields, documentFields } from '../../index/passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../../search/calls/query-outcome.ts';
+import { byScore, type Hit, type QueryOutcome, type ShortReason } from '../../search/calls/query-outcome.ts';
 import { documentKey } from '../documents/document-lookup.ts';
 
 export const FUSIONS = ['none', 'rrf', 'max'] as const;
@@ -17,8 +17,6 @@ export interface Selection {
   /** Longest list in the reply. */
   readonly k: number;
   readonly minScore: number | null;
-  /** Ids of passages, as text. */
-  readonly excluded: ReadonlySet<string>;
   readonly deduplicate: Deduplication;
 }
 
@@ -43,16 +41,17 @@ export interface Selected {
   readonly candidates: readonly Candidate[];
   /** False if more hits of this query could still be added. */
   readonly full: boolean;
+  /** Why hits that were found are not selected although the list is short. */
+  readonly short?: ShortReason | undefined;
 }
 
 /**
  * Selects hits of each query; a failed query has none. With `acrossLists`, a duplicate is kept only in the first list that has it,
- * and each list gets up to `length` hits. Otherwise duplicates are removed within each list, among the first `length` hits that are
- * not excluded.
+ * and each list gets up to `length` hits. Otherwise duplicates are removed within each list, among the first `length` hits.
  */
 export async function select(
   outcomes: readonly QueryOutcome[],
-  { minScore, excluded, deduplicate }: Selection,
+  { minScore, deduplicate }: Selection,
   { length, acrossLists }: { readonly length: number; readonly acrossLists: boolean },
   slice: TimeSlice,
 ): Promise<readonly Selected[]> {
@@ -62,19 +61,24 @@ export async function select(
     if (!acrossLists) seen = new Set();
     const candidates: Candidate[] = [];
     let left = outcome.ok ? length : 0;
+    let short: ShortReason | undefined;
     for (const hit of outcome.ok ? outcome.hits : []) {
-      // The further hits have lower scores.
-      if (minScore !== null && hit.score < minScore) left = 0;
       if (left === 0) break;
+      // The further hits have lower scores.
+      if (minScore !== null && hit.score < minScore) {
+        short = 'minScore';
+        left = 0;
+        break;
+      }
       const candidate = { hit, fields: documentFields(hit.document) };
-      if (candidate.fields.id !== undefined && excluded.has(candidate.fields.id)) continue;
       const key = duplicateKey(candidate, deduplicate);
       const isDuplicate = deduplicate !== 'none' && seen.has(key);
       seen.add(key);
       if (!isDuplicate) candidates.push(candidate);
       if (!isDuplicate || !acrossLists) left--;
     }
-    lists.push({ candidates, full: left === 0 });
+    const full = left === 0;
+    lists.push({ candidates, full, short: short ?? (full && candidates.length < length ? 'duplicates' : undefined) });
     if (slice.isOver) await slice.yield();
   }
   return lists;
@@ -100,15 +104,18 @@ export async function fuse(
     }
     if (slice.isOver) await slice.yield();
   }
-  return [...groups.values()]
-    .map(({ rrf, ...group }) => ({ ...group, score: fusion === 'rrf' ? rrf : group.best.hit.score }))
-    .sort((a, b) => b.score - a.score || (isBetter(a.best.hit, b.best.hit) ? -1 : 1))
-    .slice(0, k)
-    .map(({ from, ...fused }) => ({ ...fused, from: from.sort((a, b) => b.score - a.score || a.query - b.query) }));
+  return (
+    [...groups.values()]
+      .map(({ rrf, ...group }) => ({ ...group, score: fusion === 'rrf' ? rrf : group.best.hit.score }))
+      // Rounding keeps the order of scores, so equal best scores are in the order of the scores before rounding.
+      .sort((a, b) => b.score - a.score || (isBetter(a.best.hit, b.best.hit) ? -1 : 1))
+      .slice(0, k)
+      .map(({ from, ...fused }) => ({ ...fused, from: from.sort((a, b) => b.score - a.score || a.query - b.query) }))
+  );
 }
 
 function isBetter(a: Hit, b: Hit): boolean {
-  return a.score > b.score || (a.score === b.score && a.row < b.row);
+  return (byScore(a, b) || a.row - b.row) < 0;
 }
 
 /** Hits with equal keys are duplicates. A passage without a title has no duplicates by title. */

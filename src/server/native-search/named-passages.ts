@@ -4,7 +4,18 @@ import { addTimings, type StageTimings } from '../../search/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 import type { RequestLimits } from '../server-config.ts';
 
-export const PassageIds = Type.Array(Type.Union([Type.String(), Type.Integer()]), {
+/** The parser of bodies rounds larger integers, so that they could name another passage. */
+const PassageId = Type.Union([
+  Type.String(),
+  Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+]);
+
+export const ExcludedIds = Type.Array(PassageId, {
+  default: [],
+  description: 'Ids of passages that are not searched. Integers beyond 2^53 as strings.',
+});
+
+export const PassageIds = Type.Array(PassageId, {
   default: [],
   description: 'Ids of passages. Integers beyond 2^53 as strings.',
 });

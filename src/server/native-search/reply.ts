@@ -2,7 +2,13 @@ import { type Static, Type } from 'typebox';
 import type { TrawlError } from '../../base/errors.ts';
 import { orNull } from '../../base/or-null.ts';
 import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import type { Hit, QueryAnswer, QueryOutcome } from '../../search/calls/query-outcome.ts';
+import {
+  type Hit,
+  type QueryAnswer,
+  type QueryOutcome,
+  SHORT_REASONS,
+  shortReason,
+} from '../../search/calls/query-outcome.ts';
 import type { HybridPlaces } from '../../search/hybrid/hybrid-fusion.ts';
 import { HYBRID_FUSIONS } from '../../search/hybrid/hybrid-settings.ts';
 import type { ExplainCall, ExplainedTerm, Retriever } from '../../search/retriever.ts';
@@ -202,6 +208,11 @@ const ExplainedFusion = Type.Object({
   }),
 });
 
+const Short = Type.Enum([...SHORT_REASONS], {
+  description:
+    'Why the list has fewer than k hits. all: it has every passage that the request may find (with bm25: that has a word of the query). minScore: the further ones score lower. duplicates: the further candidates repeat these. limit: no more hits are gone through, because of the limits of the server or of hybrid.depth. failedIndexes: indexes failed. inexact: see certificate.exact. Absent from a list of k hits.',
+});
+
 const QueryResult = Type.Object({
   ok: Type.Literal(true),
   embedded: Type.Object({
@@ -257,10 +268,11 @@ const QueryResult = Type.Object({
       },
       {
         description:
-          'How the server (--perturb) changed the answer on purpose, before exclusion, deduplication and fusion. Absent if it did not.',
+          'How the server (--perturb) changed the answer on purpose, before deduplication and fusion. Absent if it did not.',
       },
     ),
   ),
+  short: Type.Optional(Short),
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
 });
 
@@ -310,11 +322,15 @@ export const SearchReply = Type.Object({
       { description: 'The fused list, best first. Absent without fuse.' },
     ),
   ),
+  short: Type.Optional(Short),
   timings: Timings,
 });
 
 interface ReplyParts {
   readonly mode: SearchMode;
+  /** Hits per list. */
+  readonly k: number;
+  /** With the selected hits only. */
   readonly outcomes: readonly QueryOutcome[];
   /** The hits of each query, or, fused, of all queries. */
   readonly hits: { readonly lists: readonly Selected[] } | { readonly fused: readonly Fused[] };
@@ -327,7 +343,7 @@ interface ReplyParts {
 
 export function* replyPieces(
   { info }: Retriever,
-  { mode, outcomes, hits, timings, toJson, explain }: ReplyParts,
+  { mode, k, outcomes, hits, timings, toJson, explain }: ReplyParts,
 ): Generator<string> {
   const members = info.members?.map(({ index, generation }) => ({ index, generation }));
   yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members })}${viewMember(info)},"mode":${JSON.stringify(mode)},"results":[`;
@@ -348,6 +364,7 @@ export function* replyPieces(
       rerank,
       failedIndexes,
       perturbed: outcome.perturbed,
+      short: 'lists' in hits ? shortReason(outcome, k) : undefined,
     }).slice(0, -1);
     if ('lists' in hits) {
       yield ',"hits":[';
@@ -365,6 +382,10 @@ export function* replyPieces(
         `${toJson(best, query)},"fused":${JSON.stringify(score)},"from":${JSON.stringify(from)}}`,
     );
     yield ']';
+    if (hits.fused.length < k) {
+      const reasons = outcomes.flatMap((outcome) => (outcome.ok ? (shortReason(outcome, k) ?? 'duplicates') : []));
+      yield `,"short":${JSON.stringify(reasons.find((reason) => reason !== 'all') ?? 'all')}`;
+    }
   }
   yield `,"timings":${timingsJson(timings)}}`;
 }

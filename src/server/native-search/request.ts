@@ -17,6 +17,7 @@ import { readBody } from '../recording/read-origins.ts';
 import type { RecordedSelection } from '../recording/recorded-search.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { DEDUPLICATIONS, FUSIONS, type Selected, type Selection } from './fusion.ts';
+import { ExcludedIds } from './named-passages.ts';
 
 const Weight = Type.Number({ minimum: 0, maximum: 1_000_000 });
 
@@ -247,10 +248,7 @@ export const SearchRequest = Type.Object(
       Type.Number(),
       'Leaves out hits with a lower score: with hybrid the fused score, with reranking that of the reranker.',
     ),
-    exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
-      default: [],
-      description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
-    }),
+    exclude: ExcludedIds,
     fuse: Type.Enum([...FUSIONS], {
       default: 'none',
       description:
@@ -262,7 +260,7 @@ export const SearchRequest = Type.Object(
     ),
     candidates: nullable(
       Type.Integer({ minimum: 1 }),
-      'Hits per query that fusion or deduplication considers, excluded ones not counted; at least k. Absent: the larger of 10 and 2 k.',
+      'Hits per query that fusion or deduplication considers; at least k. Absent: the larger of 10 and 2 k.',
     ),
     maxChars: nullable(Type.Integer({ minimum: 20 }), 'Longest text of a hit. Absent: the whole passage.'),
     documents: Type.Boolean({
@@ -302,6 +300,7 @@ export function searchCall(request: SearchRequest, limits: RequestLimits, info: 
       typeof query === 'string' ? query : inputWith(query.query, query.question, query.history),
     ),
     ...(request.allowPartial && { allowPartial: true }),
+    ...(request.exclude.length > 0 && { exclude: request.exclude.map(String) }),
     ...(request.template !== null && { template: request.template }),
     truncate: request.truncate ?? limits.truncate,
     ...rankingFor(config, k, { mode, hybrid: request.hybrid }),
@@ -316,26 +315,25 @@ export function selectionOf(request: SearchRequest, limits: RequestLimits): Sele
   return {
     k: request.k ?? limits.topk,
     minScore: request.minScore,
-    excluded: new Set(request.exclude.map(String)),
     deduplicate: request.deduplicate ?? (request.fuse === 'none' ? 'none' : 'passage'),
   };
 }
 
 /** For the record: how hits are left out or merged; undefined if they are not. */
 export function recordedSelection(
-  { minScore, excluded, deduplicate }: Selection,
-  { fuse }: SearchRequest,
+  { minScore, deduplicate }: Selection,
+  { exclude, fuse }: SearchRequest,
 ): RecordedSelection | undefined {
   const selection = defined<RecordedSelection>({
     minScore: minScore ?? undefined,
-    excluded: excluded.size || undefined,
+    excluded: new Set(exclude.map(String)).size || undefined,
     deduplicate: deduplicate === 'none' ? undefined : deduplicate,
     fuse: fuse === 'none' ? undefined : fuse,
   });
   return Object.keys(selection).length === 0 ? undefined : selection;
 }
 
-/** Number of hits to consider per query, without excluded ones. */
+/** Number of hits to consider per query. */
 export function wantedHits({ k, deduplicate }: Selection, request: SearchRequest): number {
   if (request.fuse === 'none' && deduplicate === 'none') return k;
   return Math.max(k, request.candidates ?? Math.max(10, 2 * k));
@@ -353,6 +351,12 @@ export function selectedOutcomes(
   k: number,
 ): readonly QueryOutcome[] {
   return outcomes.map((outcome, i) =>
-    outcome.ok ? { ...outcome, hits: lists[i]!.candidates.slice(0, k).map(({ hit }) => hit) } : outcome,
+    outcome.ok
+      ? {
+          ...outcome,
+          hits: lists[i]!.candidates.slice(0, k).map(({ hit }) => hit),
+          short: lists[i]!.short ?? outcome.short,
+        }
+      : outcome,
   );
 }

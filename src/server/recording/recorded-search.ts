@@ -1,5 +1,5 @@
 import type { EncoderInput } from '../../encoder/text-encoder.ts';
-import type { QueryOutcome } from '../../search/calls/query-outcome.ts';
+import { type QueryOutcome, SHORT_REASONS, shortReason } from '../../search/calls/query-outcome.ts';
 import type { Ranking, RetrieveCall } from '../../search/calls/retrieve-call.ts';
 import type { QueryOrigin } from './query-origin.ts';
 
@@ -23,6 +23,14 @@ export interface RecordedSelection {
   readonly excluded?: number;
   readonly deduplicate?: string;
   readonly fuse?: string;
+}
+
+/** The lists with fewer hits than asked for, by the reason, such as `all=3, limit=1`. A fused search has no such lists in its reply. */
+export function shortLists({ outcomes, k, selection }: RecordedSearch): string {
+  if (selection?.fuse !== undefined) return '';
+  const reasons = outcomes.flatMap((outcome) => (outcome.ok ? (shortReason(outcome, k) ?? []) : []));
+  const counts = SHORT_REASONS.map((reason) => [reason, reasons.filter((each) => each === reason).length] as const);
+  return counts.flatMap(([reason, count]) => (count === 0 ? [] : [`${reason}=${count}`])).join(', ');
 }
 
 /** A client opened a passage or a page: it asked for it by its name, and did not search. */

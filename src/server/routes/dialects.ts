@@ -25,6 +25,7 @@ import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
 import { recordOpenings, recordSearch } from '../record-search.ts';
 import type { TrajectoryGuesser } from '../recording/guess-trajectories.ts';
+import { shortLists } from '../recording/recorded-search.ts';
 import { perturbedOf } from '../search-hook.ts';
 import type { ServerConfig } from '../server-config.ts';
 
@@ -127,6 +128,8 @@ export function countRequest(
 
 /** The header says that hits of the reply are not proved to be the best. In most dialects a reply has no other place to say so. */
 const EXACT_HEADER = 'x-trawl-exact';
+/** The lists with fewer hits than were asked for: their number by the reason (`ShortReason`). Absent if there are none. */
+const SHORT_HEADER = 'x-trawl-short';
 
 interface Exchange {
   readonly request: FastifyRequest;
@@ -162,6 +165,8 @@ async function answer(
       if (result.search.outcomes.some((outcome) => outcome.ok && !outcome.certificate.exact)) {
         reply.header(EXACT_HEADER, 'false');
       }
+      const short = shortLists(result.search);
+      if (short !== '') reply.header(SHORT_HEADER, short);
     }
     recordOpenings(result.openings ?? [], { request, dialect: dialect.name, body: record }, info, config.record);
     const { timings, send } = await prepareReply(

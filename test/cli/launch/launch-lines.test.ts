@@ -4,14 +4,14 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
-  statSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { before, test } from 'node:test';
-import { findCorpus, findModel, findVectors, indexFolderOf, isImported } from '../../../cli/launch/launch-files.ts';
+import { findCorpus, findModel, findVectors } from '../../../cli/launch/launch-files.ts';
 import { type DenseLine, isLaunchLine, translateLaunchLine } from '../../../cli/launch/launch-lines.ts';
 import { planLaunchLine, shownCommand } from '../../../cli/launch/plan-launch.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
@@ -212,22 +212,6 @@ test('a corpus is found as .gz if the unpacked file does not exist', async (t) =
   assert.deepEqual(findCorpus(corpus), { paths: [corpus], remark: undefined });
 });
 
-test('an index counts as imported if it is newer than its sources', async (t) => {
-  const folder = await tempFolder(t);
-  const source = join(folder, 'e5_Flat.index');
-  const index = indexFolderOf(source);
-  assert.equal(index, join(folder, 'e5_Flat.trawl'));
-  assert.equal(isImported(index, [source]), false);
-  mkdirSync(index);
-  writeFileSync(source, '');
-  writeFileSync(join(index, 'manifest.json'), '{}');
-  utimesSync(source, 1_000, 1_000);
-  assert.equal(isImported(index, [source]), true);
-  const later = statSync(join(index, 'manifest.json')).mtimeMs / 1000 + 60;
-  utimesSync(source, later, later);
-  assert.equal(isImported(index, [source]), false);
-});
-
 test('a retriever’s model is an existing model, one of the hub, or a checkpoint, named after its content', async (t) => {
   const folder = await tempFolder(t);
   assert.deepEqual(await findModel('token-average-256'), { model: 'token-average-256', add: undefined });
@@ -245,7 +229,11 @@ test('a retriever’s model is an existing model, one of the hub, or a checkpoin
   assert.match(first.model, /^step-100-[0-9a-f]{12}$/);
   assert.deepEqual(first.add, { source: checkpoint, name: first.model });
   writeFileSync(join(checkpoint, 'model.safetensors'), 'second');
-  assert.notEqual((await findModel(checkpoint)).model, first.model);
+  const second = await findModel(checkpoint);
+  assert.notEqual(second.model, first.model);
+  mkdirSync(join(checkpoint, '1_Pooling'));
+  writeFileSync(join(checkpoint, '1_Pooling', 'config.json'), '{"pooling_mode_cls_token":true}');
+  assert.notEqual((await findModel(checkpoint)).model, second.model);
 });
 
 test('a launch line of BM25 indexes the words of the corpus beside it, once, and serves them', async (t) => {
@@ -259,9 +247,6 @@ test('a launch line of BM25 indexes the words of the corpus beside it, once, and
   const serve = ['serve', '--topk', '3', '--bm25-order', 'pyserini', '--', out];
   const { steps } = await planLaunchLine(argv);
   assert.deepEqual(steps, [['index', '--bm25', '--out', out, '--overwrite', '--', `${corpus}.gz`], serve]);
-  mkdirSync(out);
-  writeFileSync(join(out, 'manifest.json'), '{}');
-  assert.deepEqual((await planLaunchLine(argv)).steps, [serve]);
   const elsewhere = await planLaunchLine(['--corpus_path', corpus, '--retriever_name', 'BM25', '--out', 'x']);
   assert.equal(elsewhere.steps.at(-1)!.at(-1), 'x');
   const byRow = await planLaunchLine([...argv, '--bm25-order', 'row']);
@@ -380,6 +365,51 @@ test('Search-R1’s launch line of BM25 is served from the corpus alone', { skip
   const { code, stderr } = await ended;
   assert.equal(code, 0);
   assert.match(stderr, /^trawl index --bm25 /m);
+});
+
+test('a launch line makes the index again after its sources got another content, whatever their times are', {
+  skip: withoutEngine,
+}, async () => {
+  const { launch, directory } = published('stale');
+  const corpus = join(directory, 'wiki.jsonl');
+  const vectors = join(directory, 'tiny_Flat.index');
+  const original = readFileSync(SAMPLE_PASSAGES);
+  rmSync(corpus);
+  writeFileSync(corpus, original);
+  const names = async (argv: readonly string[]): Promise<unknown> =>
+    (await planLaunchLine(argv)).steps.map(([command]) => command);
+  const old = new Date('2020-01-01');
+  /** As rsync and tar do it: a new file with the time of its origin, or with `inPlace` the same file. */
+  const replace = (path: string, content: Buffer, inPlace = false): void => {
+    if (!inPlace) rmSync(path);
+    writeFileSync(path, content);
+    utimesSync(path, old, old);
+  };
+  const words = ['--corpus_path', corpus, '--retriever_name', 'bm25'];
+  for (const argv of [launch, words]) {
+    const { steps } = await planLaunchLine(argv);
+    assert.equal(steps.length, 2);
+    const { code, stderr } = await runTrawl(steps[0]!);
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(await names(argv), ['serve']);
+    replace(corpus, original);
+    assert.deepEqual(await names(argv), ['serve'], 'the same content');
+    const changed = Buffer.from(original.toString().replaceAll('Eiffel Tower', 'EIFFEL TOWER'));
+    replace(corpus, changed);
+    assert.deepEqual(await names(argv), [steps[0]![0], 'serve'], 'other content of the same size');
+    replace(corpus, original);
+    assert.deepEqual(await names(argv), ['serve']);
+    replace(corpus, changed, true);
+    assert.deepEqual(await names(argv), [steps[0]![0], 'serve'], 'changed in place');
+    replace(corpus, original);
+  }
+  const codes = readFileSync(vectors);
+  codes[codes.length - 1]! ^= 1;
+  replace(vectors, codes, true);
+  assert.deepEqual(await names(launch), ['import', 'serve']);
+  // What was indexed is served, although its corpus is gone.
+  rmSync(corpus);
+  assert.deepEqual(await names(words), ['serve']);
 });
 
 test('a launch line with a missing file fails and names the file', async () => {

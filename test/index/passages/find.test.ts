@@ -52,6 +52,9 @@ test('passages are found by id, URL, title and document, over shards, in row ord
   );
   assert.deepEqual(await passages.find('title', ['"Paul Walker"'], 1), [[0]]);
   assert.deepEqual(await passages.find('id', ['99999999999999999999', "' OR 1=1 --", '12 '], 5), [[], [], []]);
+  // An integer has one text.
+  assert.deepEqual(await passages.find('id', ['012', '+12', '12.0', '-012'], 5), [[], [], [], []]);
+  assert.deepEqual(await passages.find('document', ['0290'], 5), [[]]);
 });
 
 test('thousands of keys are found over several messages, in order', async (t) => {

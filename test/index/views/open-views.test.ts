@@ -86,6 +86,60 @@ test('block lists match ids of both types and titles with and without quotes, an
   ]);
 });
 
+test('a block list hides a page however list and corpus write its title', async (t) => {
+  const titles = [
+    'Danube',
+    '"Vienna"',
+    'Ed_Wood_(film)',
+    'A &amp; B',
+    'Caf\u00e9 Central',
+    '"In &amp; Out"',
+    'Ed wood (film)',
+  ];
+  const corpus = await list(
+    t,
+    titles.map((title, id) => `${JSON.stringify({ id, contents: `${title}\nA river.` })}\n`).join(''),
+  );
+  const index = join(await tempFolder(t), 'ix');
+  const built = await runTrawl(['index', corpus, '--format', 'jsonl', '--out', index, '--bm25', '--quiet']);
+  assert.equal(built.code, 0, built.stderr);
+  const listed = ['"Danube"', ' Vienna ', 'Ed Wood (film)', 'A & B', 'Cafe\u0301 Central', 'In_&_Out'];
+  const blockTitles = [await list(t, listed.join('\n'))];
+  const retriever = await openRetriever(index, { views: [{ name: 'train', blockTitles, unmatched: 'refuse' }] });
+  t.after(() => retriever.close());
+  const { outcomes } = await retriever.retrieve({ queries: ['river'], k: 10, views: ['train'], mode: 'bm25' });
+  assert.ok(outcomes[0]!.ok);
+  assert.deepEqual(
+    outcomes[0]!.hits.map(({ row }) => row),
+    [6],
+  );
+});
+
+test('a block list that hides nothing is refused, and one with some entries that match nothing if the view says so', async (t) => {
+  const none = await list(t, 'x\ny\n');
+  const some = await list(t, 'x\na\n');
+  const empty = await list(t, '\n\n');
+  const open = (view: Omit<ViewDefinition, 'name'>, onWarning?: (warning: string) => void) =>
+    openRetriever(out, { encoderPools, name: 'ix', views: [{ name: 'train', ...view }], onWarning });
+  const refused: readonly (readonly [Omit<ViewDefinition, 'name'>, RegExp])[] = [
+    [{ blockIds: [empty] }, /^View train: .* has no ids\. Correct the list/],
+    [
+      { blockIds: [some, none] },
+      /^View train: 2 of 2 ids of .* match no passage of ix; the first is "x" in line 1\. Correct the list/,
+    ],
+    [{ blockTitles: [none] }, /^View train: 2 of 2 titles of /],
+    [{ blockIds: [some], unmatched: 'refuse' }, /^View train: 1 of 2 ids of .* set "unmatched": "allow"\.$/],
+  ];
+  for (const [view, message] of refused) await assert.rejects(open(view), trawlError('CONFIG_INVALID', message));
+  const warnings: string[] = [];
+  const retriever = await open({ blockIds: [none], unmatched: 'allow' }, (warning) => void warnings.push(warning));
+  assert.equal((await idsIn(t, retriever, 'train')).length, 4);
+  assert.deepEqual(warnings, [
+    `view train: 2 of 2 ids of ${none} match no passage of ix; the first is "x" in line 1`,
+    'view train: it hides no passage of ix',
+  ]);
+});
+
 test('an index that cannot have a view is not opened', async (t) => {
   const { generation } = readIndexManifest(out);
   const rows = await list(t, '0\n2\n');

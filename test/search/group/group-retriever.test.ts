@@ -14,7 +14,7 @@ import { isEmbedded, type RetrieveCall, type RetrieveResult } from '../../../src
 import { retrieveDeepening } from '../../../src/search/deepening.ts';
 import { GroupRetriever } from '../../../src/search/group/group-retriever.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
-import type { OpenRetriever } from '../../../src/search/retriever.ts';
+import type { OpenRetriever, Retriever } from '../../../src/search/retriever.ts';
 import type { RetrieverInfo } from '../../../src/search/retriever-info.ts';
 import type { SearchMode } from '../../../src/search/search-mode.ts';
 import { fileFolder, runTrawl } from '../../cli/run-trawl.ts';
@@ -22,6 +22,8 @@ import { FakeRetriever, type FakeRetrieverOptions } from '../../helpers/fake-ret
 import { runs } from '../../helpers/runs.ts';
 import { seededRandom } from '../../helpers/seeded-random.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
+import { build, writeCorpus } from '../../indexer/build.ts';
+import { FakeTextEncoder } from '../../indexer/fake-text-encoder.ts';
 
 /** An index whose row r has the score `scores[r]` for every query, in every mode. */
 class ScoredIndex extends FakeRetriever {
@@ -424,6 +426,44 @@ test('a query tree over several indexes gives the hits of each, merged by score,
     ),
     { numRuns: runs(20, 60), seed: 5 },
   );
+});
+
+/** The query has the score 1 + n / 2^32 for the text n: equal in float32, different in float64. */
+class AlmostEqual extends FakeTextEncoder {
+  override vectorOf(text: string): Float32Array {
+    const vector = new Float32Array(this.dimension);
+    vector.set(text === 'q' ? [1, 2 ** -12] : [1, Number(text) * 2 ** -20]);
+    return vector;
+  }
+}
+
+test('scores that are equal once they are rounded are merged in the order of one index, for every k', async (t) => {
+  const encoder = new AlmostEqual();
+  const rows = Array.from({ length: 60 }, (_, row) => ({ id: row, contents: String((row * 37) % 50) }));
+  const open = async (name: string, some: typeof rows): Promise<OpenRetriever> => {
+    const out = join(folder, name);
+    await build({ corpus: writeCorpus(folder, { [`${name}.jsonl`]: some }), out, encoder });
+    const retriever = await openRetriever(out, { encoder });
+    t.after(() => retriever.close());
+    return retriever;
+  };
+  const whole = await open('whole', rows);
+  const group = new GroupRetriever('all', [
+    await open('first', rows.slice(0, 20)),
+    await open('second', rows.slice(20)),
+  ]);
+  const rowsFor = async (retriever: Retriever, k: number): Promise<number[]> => {
+    const { outcomes } = await retriever.retrieve({ queries: ['q'], k, mode: 'dense' });
+    const hits = hitsOf(outcomes[0]);
+    assert.ok(hits.every(({ score }) => score === 1));
+    return hits.map(({ row }) => row);
+  };
+  const all = await rowsFor(whole, 60);
+  assert.notDeepEqual(
+    all,
+    all.toSorted((a, b) => a - b),
+  );
+  for (const k of [2, 20, 60]) assert.deepEqual(await rowsFor(group, k), all.slice(0, k));
 });
 
 test('given rows have the scores of their indexes, and an error names its index', async () => {

@@ -180,7 +180,14 @@ test('a query with scores beyond float32 is named by its position in the call, a
     rows: 2 ** 19,
   };
   const hybrid = hybridSettings({ depth: 2 ** 19 }, 1);
-  const call = { queries: ['0', '1', '0', '2'], k: 1, mode: 'hybrid', hybrid, rows: undefined } as const;
+  const call = {
+    queries: ['0', '1', '0', '2'],
+    k: 1,
+    mode: 'hybrid',
+    hybrid,
+    rows: undefined,
+    excluded: new Set<number>(),
+  } as const;
   const outcomes = await retrieveHybrid(call, parts, new Stopwatch());
   const errors = outcomes.map((outcome) => (outcome.ok ? 'ok' : outcome.error.message));
   assert.deepEqual(errors.slice(0, 3), ['ok', 'ok', 'ok']);

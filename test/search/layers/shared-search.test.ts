@@ -152,6 +152,7 @@ const DIFFERENT: { readonly [field in keyof Required<Ranking>]: readonly NonNull
   bm25Order: ['pyserini'],
   filter: [SOURCE, DATED, { and: [SOURCE, DATED] }, { or: [SOURCE, DATED] }, { not: SOURCE }],
   views: [['train'], ['past'], ['train', 'past']],
+  exclude: [['1'], ['1', '2']],
   hybrid: [
     SETTINGS,
     { ...SETTINGS, fusion: 'rrf' },

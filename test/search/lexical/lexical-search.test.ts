@@ -40,7 +40,7 @@ test('the terms of two fields give the score: the best field, and the share of t
     t.after(() => fields.close());
     for (const ranking of rankings) {
       const text = 'w3 w9 w9 w30 unknown';
-      const lexical = new LexicalSearch(fields, { index: 'x', bm25: null, model: null });
+      const lexical = new LexicalSearch(fields, { index: 'x', rows: 100, bm25: null, model: null });
       const found = await lexical.search([text], { k: 50, bm25: ranking });
       const rows = [...found.rows].slice(0, found.counts[0]);
       const [explained] = await lexical.explain([{ text, rows }], ranking, undefined);
@@ -76,7 +76,7 @@ test('a call whose rows have more than a million terms of its queries is refused
   const unknown = Array.from({ length: 5_000 }, (_, i) => `x${i}`).join(' ');
   for (const fields of [await openNativeLexicalFields(sources, kernel), await referenceLexicalFields(sources)]) {
     t.after(() => fields.close());
-    const lexical = new LexicalSearch(fields, { index: 'x', bm25: null, model: null });
+    const lexical = new LexicalSearch(fields, { index: 'x', rows: 100, bm25: null, model: null });
     const explain = (...queries: { text: string; rows: number[] }[]) => lexical.explain(queries, undefined, undefined);
     const explained = await explain({ text: `${text} ${unknown}`, rows });
     assert.equal(explained.flat(2).length, 1_000_000);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
-import { build } from '../build.ts';
+import { build, postTo } from '../build.ts';
 import { type Article, articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch-server.ts';
 
 const skip = withoutWords;
@@ -58,6 +58,78 @@ test('a document is found by its id, and one without an id by its row', { skip }
   const nowhere = await ask(app, 'GET', '/none/_doc/7');
   assert.deepEqual([nowhere.status, nowhere.json.error!.type], [404, 'index_not_found_exception']);
   assert.equal((await ask(app, 'GET', '/wiki_en/_source/x')).json.error!.type, 'resource_not_found_exception');
+});
+
+test('an id has one text, which names it at every door', { skip }, async (t) => {
+  // JSON text of ids, in pairs with the text that names them.
+  const ids = [
+    ['7', '7'],
+    ['"007"', '007'],
+    ['-0', '0'],
+    ['1e3', '1000'],
+    ['9007199254740993', '9007199254740993'],
+    ['12345678901234567890', '12345678901234567890'],
+    ['-5', '-5'],
+    ['""', ''],
+    ['" a b "', ' a b '],
+    ['"A"', 'A'],
+    ['"1e3"', '1e3'],
+    ['"+7"', '+7'],
+  ] as const;
+  const rows = ids.map(([json], i) => `{"id":${json},"title":"t${i}","text":"same words"}`);
+  const app = elasticsearch(t, await articleIndex(t, rows));
+  const names = ids.map(([, name]) => name);
+  const unknown = ['0007', '-0', '01000', '1000.0', '1E3', '07', 'a', ' 7', '7 ', '9007199254740992', '000'];
+  const titles = async (path: string, body: object): Promise<unknown> => {
+    const { status, json, text } = await postTo(app, path, body);
+    assert.equal(status, 200, text);
+    return json;
+  };
+  const passages = (await titles('/v1/passages', { ids: [...names, ...unknown] })) as {
+    passages: ({ row: number } | null)[];
+  };
+  const expected = [...names.keys(), ...unknown.map(() => null)];
+  assert.deepEqual(
+    passages.passages.map((passage) => passage?.row ?? null),
+    expected,
+  );
+  const scores = (await titles('/v1/score', {
+    queries: [{ query: 'words', ids: [...names, ...unknown] }],
+    modes: ['bm25'],
+  })) as { results: { passages: ({ row: number } | null)[] }[] };
+  assert.deepEqual(
+    scores.results[0]!.passages.map((passage) => passage?.row ?? null),
+    expected,
+  );
+  for (const [row, name] of [...names, ...unknown].entries()) {
+    const isKnown = row < names.length;
+    if (name !== '') {
+      const path = encodeURIComponent(name);
+      assert.equal((await ask(app, 'GET', `/v1/passages/${path}`)).status, isKnown ? 200 : 404, name);
+      assert.equal((await ask(app, 'GET', `/wiki_en/_doc/${path}`)).json.found, isKnown, name);
+    }
+    const query = { ids: { values: [name] } };
+    const found = (await ask(app, 'POST', '/wiki_en/_search', { query })).json.hits!;
+    assert.deepEqual([found.total!.value, found.hits![0]?._id], isKnown ? [1, name] : [0, undefined]);
+    const left = (await titles('/v1/search', { queries: ['words'], k: 20, mode: 'bm25', exclude: [name] })) as {
+      results: { hits: { row: number }[] }[];
+    };
+    const others = [...names.keys()].filter((each) => each !== row);
+    assert.deepEqual(
+      left.results[0]!.hits.map((hit) => hit.row).sort((a, b) => a - b),
+      others,
+      name,
+    );
+  }
+  // JSON.parse would round the integer to the id of another passage.
+  for (const [path, body] of [
+    ['/v1/search', '{"queries":["words"],"exclude":[9007199254740993]}'],
+    ['/v1/passages', '{"ids":[-9007199254740993]}'],
+  ] as const) {
+    const { status, text } = await postTo(app, path, body);
+    assert.equal(status, 422, text);
+    assert.match(text, /send other integers as strings/);
+  }
 });
 
 test('_mget marks what is missing in the place of the document', { skip }, async (t) => {

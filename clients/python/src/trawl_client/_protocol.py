@@ -168,6 +168,7 @@ def search_response(body: Json) -> SearchResponse:
         timings=timings(body["timings"]),
         mode=cast(SearchMode, body["mode"]),
         view=body.get("view"),
+        short=body.get("short"),
     )
 
 
@@ -190,6 +191,7 @@ def _result(result: Json) -> QueryResult:
             for failure in result.get("failedIndexes", ())
         },
         perturbed=_perturbed(result.get("perturbed")),
+        short=result.get("short"),
     )
 
 

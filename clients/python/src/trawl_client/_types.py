@@ -193,6 +193,7 @@ class QueryResult:
     ``reranked`` is None without reranking. With ``rerank_error`` the reranker failed, which the request or the server
     allows, and the hits are in the order of the search. ``failed_indexes``: with ``allow_partial``, the errors of the
     indexes whose passages are missing, by their names. ``perturbed``: what the server did on purpose; None: nothing.
+    ``short``: why there are fewer than ``k`` hits, such as ``"all"`` or ``"limit"``; None for a full list.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -203,6 +204,7 @@ class QueryResult:
     rerank_error: TrawlQueryError | None = None
     failed_indexes: Mapping[str, TrawlQueryError] = field(default_factory=dict)
     perturbed: Perturbed | None = None
+    short: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -233,6 +235,8 @@ class SearchResponse:
     """How the passages were ranked."""
     view: str | None = None
     """The views that limited the search, with commas in between; None if there were none."""
+    short: str | None = None
+    """With ``fuse``: why the fused list has fewer than ``k`` hits; None for a full list."""
 
     def raise_for_errors(self) -> SearchResponse:
         """Raises the error of the first query that failed; otherwise returns the response itself."""

@@ -40,7 +40,7 @@ export function documentPlan(
   reply: (result: { readonly found: readonly FoundDocument[]; readonly timings: StageTimings }) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, 1, limits);
-  const selection = { k, minScore: null, excluded: new Set<string>(), deduplicate: 'document' } as const;
+  const selection = { k, minScore: null, deduplicate: 'document' } as const;
   const maxK = maxDepth(1, k, limits);
   const firstK = Math.min(maxK, Math.max(10, 2 * k, limits.rerank?.depth ?? 0));
   const call = { queries: [query!], ...rankingFor(limits, firstK) };

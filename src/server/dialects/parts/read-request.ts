@@ -20,6 +20,8 @@ interface Node {
   readonly minItems?: number;
 }
 
+const SEND_AS_STRING = '; send other integers as strings, because JSON parsers round them';
+
 /** Unknown field names are shortened to this length in messages and in the log. */
 const MAX_NAME_CHARACTERS = 100;
 
@@ -147,10 +149,12 @@ class Reader {
 
   #number(read: number | Fault, { minimum, maximum }: Node, value: unknown, place: Place): unknown {
     if (typeof read === 'number' && minimum !== undefined && read < minimum) {
-      return this.#issue('greater_than_equal', `greater than or equal to ${minimum}`, value, place);
+      const hint = minimum === Number.MIN_SAFE_INTEGER ? SEND_AS_STRING : '';
+      return this.#issue('greater_than_equal', `greater than or equal to ${minimum}${hint}`, value, place);
     }
     if (typeof read === 'number' && maximum !== undefined && read > maximum) {
-      return this.#issue('less_than_equal', `less than or equal to ${maximum}`, value, place);
+      const hint = maximum === Number.MAX_SAFE_INTEGER ? SEND_AS_STRING : '';
+      return this.#issue('less_than_equal', `less than or equal to ${maximum}${hint}`, value, place);
     }
     return this.#lax(read, value, place);
   }

@@ -79,7 +79,7 @@ interface SelectedHits {
   readonly slice: TimeSlice;
 }
 
-/** A search that goes deeper until exclusion and deduplication leave enough hits. */
+/** A search that goes deeper until deduplication leaves enough hits. */
 export async function searchSelected(
   retriever: Retriever,
   call: RetrieveCall,
@@ -93,7 +93,12 @@ export async function searchSelected(
       return lists.flatMap(({ full }, i) => (full ? [] : [i]));
     },
   });
-  return { ...result, lists };
+  const cut = lists.map((list, i): Selected => {
+    const outcome = result.outcomes[i]!;
+    const isCut = !list.full && outcome.ok && outcome.hits.length >= maxK;
+    return isCut ? { ...list, short: 'limit' } : list;
+  });
+  return { ...result, lists: cut };
 }
 
 export function truncatedQueries(outcomes: readonly QueryOutcome[]): number {

@@ -11,6 +11,8 @@ import { queriedField } from './queried-field.ts';
 export interface ScoredRow {
   readonly row: number;
   readonly score: number;
+  /** The similarity before rounding; larger is nearer. */
+  readonly near: number;
 }
 
 /** Names of Elasticsearch's similarities. */
@@ -59,7 +61,7 @@ export async function nearestRows(
       ? Number.NEGATIVE_INFINITY
       : scoreOf(similarity, similarity === 'l2_norm' ? -(knn.similarity ** 2) : knn.similarity);
   return nearest
-    .map(({ row, score }) => ({ row, score: scoreOf(similarity, score) }))
+    .map(({ row, score: near }) => ({ row, score: scoreOf(similarity, near), near }))
     .filter(({ score }) => score >= least);
 }
 
