@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { TrawlError } from '../src/base/errors.ts';
 import { packageRoot } from '../src/base/package-root.ts';
 import { installOnce, isInstalled } from './install-once.ts';
-import { javaVersion } from './java-version.ts';
+import { type Jdk, jdkOf, missingJdk } from './jdk.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 
 interface Release {
@@ -21,11 +21,11 @@ interface Release {
 /** Newest first. */
 const RELEASES: readonly Release[] = [
   {
-    version: '10.3.2',
+    version: '10.6.0',
     java: 21,
     jars: {
-      'lucene-core': 'c835a3cc27cd572c2c8d93771c53adfe97bc11e1abcc353b87a5d290f8a01a08',
-      'lucene-analysis-common': '1403e0df203a9037628015bcd9ca46cfa899430bdfb939374ccecc34cdcdf46b',
+      'lucene-core': '211424f423ff1afeb891095c2142a20a572e545906251f28b8faaa408d01f934',
+      'lucene-analysis-common': '7e7fc5bcb7e2fd702701cfa7f5c209f28bdaf89cb8ef0ba379255c9d7c687430',
     },
   },
   {
@@ -38,10 +38,13 @@ const RELEASES: readonly Release[] = [
   },
 ];
 /**
- * The release with which test/peers compares scores: Lucene 10.1 and newer rewrite some composed queries differently.
+ * The releases with which test/peers compares scores of texts, newest first. Trees of queries are scored as in 9.12.3: Lucene 10.1 and
+ * newer rewrite some of them differently.
  *
  * @internal Exported for tests.
  */
+export const LUCENE_RELEASES = RELEASES.map(({ version }) => version);
+/** @internal Exported for tests. */
 export const COMPARED_LUCENE = '9.12.3';
 const PROGRAM = join(packageRoot, 'bench', 'baselines', 'Lucene.java');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy';
@@ -67,28 +70,27 @@ function luceneFolder(cache: string, { version }: Release): string {
  * @internal Exported for tests.
  */
 export function withoutLucene(cache: string, version = COMPARED_LUCENE): string | false {
-  return RELEASES.some((release) => release.version === version && isInstalled(luceneFolder(cache, release)))
+  const release = RELEASES.find((known) => known.version === version);
+  if (release === undefined) return `Lucene ${version} is not one of ${LUCENE_RELEASES.join(', ')}`;
+  if (jdkOf(release.java) === undefined) return `Lucene ${version}: ${missingJdk(release.java)}`;
+  return isInstalled(luceneFolder(cache, release))
     ? false
-    : `Lucene ${version} is not installed: run npm run check -- peers or trawl bench baselines bm25 (needs a JDK of version 17 or newer, and Maven)`;
+    : `Lucene ${version} is not installed: run npm run check -- peers or trawl bench baselines bm25 (needs Maven)`;
 }
 
 /**
- * Installs with Maven the jars of every release that this Java loads, unless they are in the cache.
+ * Installs with Maven the jars of every release that a JDK of this machine loads, unless they are in the cache.
  *
- * @throws TrawlError USAGE if Java 17, Maven or a jar is missing, or a jar is another one.
+ * @throws TrawlError USAGE if a JDK, Maven or a jar is missing, or a jar is another one.
  */
 export async function installLucene(
   cache: string,
   { signal, note }: { signal?: AbortSignal; note(text: string): void },
 ): Promise<void> {
-  const java = javaVersion();
-  const loadable = RELEASES.filter((release) => java !== undefined && java >= release.java);
+  const loadable = RELEASES.filter(({ java }) => jdkOf(java) !== undefined);
   if (loadable.length === 0) {
-    const found = java === undefined ? 'no javac was found' : `javac is version ${java}`;
-    throw new TrawlError(
-      'USAGE',
-      `Lucene needs a JDK, version 17 or newer; ${found}. Debian: apt-get install openjdk-17-jdk-headless.`,
-    );
+    const oldest = Math.min(...RELEASES.map(({ java }) => java));
+    throw new TrawlError('USAGE', `Lucene: ${missingJdk(oldest)}. Debian: apt-get install openjdk-17-jdk-headless.`);
   }
   for (const release of loadable) {
     const folder = luceneFolder(cache, release);
@@ -128,7 +130,7 @@ async function installRelease(
 
 /**
  * Starts bench/baselines/Lucene.java, which Java compiles in memory, with a release of Lucene: by default the newest one that
- * is installed and that this Java loads.
+ * is installed and that a JDK of this machine loads.
  *
  * @throws EngineUnavailable if the jars or the source are missing.
  */
@@ -136,16 +138,16 @@ export function openLucene<Reply extends object>(
   cache: string,
   { version, maxHeap = '4g' }: { version?: string; maxHeap?: string } = {},
 ): ScriptProcess<Reply> {
-  const java = javaVersion() ?? 0;
-  const release = RELEASES.find(
-    (known) =>
-      (version ?? known.version) === known.version && java >= known.java && isInstalled(luceneFolder(cache, known)),
-  );
-  if (release === undefined) throw new EngineUnavailable(withoutLucene(cache, version) || `javac is version ${java}`);
+  const usable = LUCENE_RELEASES.find((known) => (version ?? known) === known && withoutLucene(cache, known) === false);
+  const release = RELEASES.find((known) => known.version === usable);
+  const jdk: Jdk | undefined = release && jdkOf(release.java);
+  if (release === undefined || jdk === undefined) {
+    throw new EngineUnavailable(withoutLucene(cache, version) || 'no release of Lucene can be used');
+  }
   if (!existsSync(PROGRAM)) throw new EngineUnavailable(`${PROGRAM} does not exist: baselines come with a checkout`);
   const folder = luceneFolder(cache, release);
   const jars = Object.keys(release.jars).map((name) => jarPath(folder, name, release.version));
-  return new ScriptProcess<Reply>('lucene', 'java', [`-Xmx${maxHeap}`, '-cp', jars.join(delimiter), PROGRAM]);
+  return new ScriptProcess<Reply>('lucene', jdk.java, [`-Xmx${maxHeap}`, '-cp', jars.join(delimiter), PROGRAM]);
 }
 
 function jarPath(folder: string, name: string, version: string): string {

@@ -1,7 +1,8 @@
 import type { Compression } from '../src/base/files/compression.ts';
 import type { ReadRow } from './check-row.ts';
 import type { Newline } from './line-splitter.ts';
-import type { TsvIdType, TsvLayout } from './tsv-layout.ts';
+import type { ColumnNames } from './row-columns.ts';
+import type { TsvIdType } from './tsv-layout.ts';
 
 /**
  * A format of corpus files. Each format has a file in this folder, which exports a `CorpusFormat`, and an entry in `corpus-formats.ts`.
@@ -35,7 +36,9 @@ export interface ReaderContext {
   readonly onRead: (chunk: Buffer) => void;
   /** Read only these lines (Parquet: rows). */
   readonly range?: LineRange;
-  readonly tsvLayout: TsvLayout;
+  /** Names of columns that take precedence over the usual ones. */
+  readonly columns: ColumnNames;
+  readonly tsvLayout: string;
   readonly tsvIdType: TsvIdType;
 }
 

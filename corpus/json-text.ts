@@ -31,7 +31,11 @@ export function toJsonValue(value: unknown): JsonValue {
     case 'bigint':
       return value;
     case 'number':
-      return Number.isFinite(value) ? value : null;
+      if (!Number.isFinite(value)) return null;
+      // Without a fraction, a float64 beyond 2^53 would be read as an exact integer, with digits that it does not have.
+      return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21
+        ? new ExactNumber(`${BigInt(value)}.0`)
+        : value;
     case 'object':
       return value === null ? null : objectToJsonValue(value);
     default:

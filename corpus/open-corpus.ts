@@ -6,8 +6,9 @@ import type { LineRange } from './corpus-format.ts';
 import { type CorpusFile, listCorpusFiles } from './list-corpus-files.ts';
 import { formatLocation, type Passage } from './passage.ts';
 import { DEFAULT_MAX_LINE_BYTES } from './read-lines.ts';
+import type { ColumnNames } from './row-columns.ts';
 import { type CorpusScan, LINES_PER_OFFSET } from './scan-corpus.ts';
-import { TSV_ID_TYPES, TSV_LAYOUTS, type TsvIdType, type TsvLayout } from './tsv-layout.ts';
+import { TSV_ID_TYPES, TSV_LAYOUTS, type TsvIdType } from './tsv-layout.ts';
 
 /** Limit of the examples of bad lines in reports. */
 export const MAX_EXAMPLES = 10;
@@ -15,8 +16,10 @@ export const MAX_EXAMPLES = 10;
 export interface CorpusOptions {
   /** Format of all files, one of CORPUS_FORMATS. Default: by their names. */
   format?: string;
-  /** Columns of TSV files. Default: `auto`. */
-  tsvLayout?: TsvLayout;
+  /** Names of columns, in files of any format. They take precedence over the usual names. */
+  columns?: ColumnNames;
+  /** Columns of TSV files: one of TSV_LAYOUTS, or their names with commas between. Default: `auto`. */
+  tsvLayout?: string;
   /** Type of the ids in TSV files. Default: `auto`. */
   tsvIdType?: TsvIdType;
   /** Skip bad lines instead of failing at the first. Default: false. */
@@ -103,7 +106,8 @@ function corpusOf(files: readonly CorpusFile[], options: CorpusOptions): Corpus 
 }
 
 function checkOptions({ tsvLayout, tsvIdType, maxLineBytes = DEFAULT_MAX_LINE_BYTES }: CorpusOptions): void {
-  checkChoice('tsvLayout', tsvLayout, TSV_LAYOUTS);
+  const layouts = [...TSV_LAYOUTS, 'the names of the columns with commas between, such as id,text,title'];
+  if (tsvLayout?.includes(',') !== true) checkChoice('tsvLayout', tsvLayout, layouts);
   checkChoice('tsvIdType', tsvIdType, TSV_ID_TYPES);
   if (Number.isSafeInteger(maxLineBytes) && maxLineBytes >= 1) return;
   throw new TrawlError('USAGE', `maxLineBytes is ${maxLineBytes}, expected a whole number from 1.`);
@@ -111,7 +115,10 @@ function checkOptions({ tsvLayout, tsvIdType, maxLineBytes = DEFAULT_MAX_LINE_BY
 
 function checkChoice(name: string, value: string | undefined, choices: readonly string[]): void {
   if (value === undefined || choices.includes(value)) return;
-  throw new TrawlError('USAGE', `${name} is ${JSON.stringify(value)}, expected one of ${choices.join(', ')}.`);
+  throw new TrawlError(
+    'USAGE',
+    `${name} is ${JSON.stringify(value)}, expected one of ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}.`,
+  );
 }
 
 /** The lines of a file in the part. The file's first line has position `base`. */
@@ -131,13 +138,13 @@ async function* readFile(
   { index, range, progress }: { index: number; range: LineRange | undefined; progress: FileProgress },
   options: CorpusOptions,
 ): AsyncGenerator<Passage, void> {
-  const { tsvLayout = 'auto', tsvIdType = 'auto', maxLineBytes = DEFAULT_MAX_LINE_BYTES } = options;
+  const { columns = {}, tsvLayout = 'auto', tsvIdType = 'auto', maxLineBytes = DEFAULT_MAX_LINE_BYTES } = options;
   const hash = options.checksums !== false && options.part === undefined ? createHash('sha256') : undefined;
   const onRead = (chunk: Buffer): void => {
     progress.readBytes += chunk.length;
     hash?.update(chunk);
   };
-  const rows = format.rows({ path, compression, maxLineBytes, tsvLayout, tsvIdType, onRead, range });
+  const rows = format.rows({ path, compression, maxLineBytes, columns, tsvLayout, tsvIdType, onRead, range });
   for await (const batch of rows) {
     throwIfCancelled(options.signal);
     for (const row of batch) {

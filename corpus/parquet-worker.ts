@@ -16,8 +16,9 @@ import { answerCalls } from '../src/base/system/thread-calls.ts';
 import { jsonText, toJsonValue } from './json-text.ts';
 import { takeDecimals } from './parquet-decimals.ts';
 import { parseJson } from './parse-json.ts';
-import { formatLocation } from './passage.ts';
+import { columnOf, formatLocation, type PassageRow } from './passage.ts';
 import { notFound, reasonOf } from './read-errors.ts';
+import { type ColumnNames, columnsOfRow } from './row-columns.ts';
 
 /** One row group as the footer describes it. */
 export interface RowGroup {
@@ -28,6 +29,13 @@ export interface RowGroup {
 
 /** A row as JSON text, or why it is bad. */
 export type ParquetRow = string | { readonly reason: string };
+
+/** What the thread reads. */
+export interface ParquetSource {
+  readonly path: string;
+  /** Columns that must not be base64. */
+  readonly columns: ColumnNames;
+}
 
 /** The row groups of the file, or the rows of one by its number. */
 export type ParquetRequest = 'groups' | number;
@@ -57,7 +65,7 @@ function dateText(units: bigint, perMs: bigint): Date | string {
 }
 
 answerCalls(async () => {
-  const path = workerData as string;
+  const { path, columns } = workerData as ParquetSource;
   const { file, metadata } = await openParquet(path);
   const groups = metadata.row_groups.map(
     (group): RowGroup => ({ rows: Number(group.num_rows), bytes: Number(group.total_byte_size) }),
@@ -70,12 +78,10 @@ answerCalls(async () => {
     if (request === 'groups') return groups;
     const rowStart = starts[request]!;
     const rows = await readRows(path, file, metadata, rowStart, rowStart + groups[request]!.rows);
-    return rows.map((values) =>
-      toRow(
-        names,
-        values.map((value, i) => decimals[i]?.(value) ?? value),
-      ),
-    );
+    return rows.map((values) => {
+      const members = names.map((name, i): [string, unknown] => [name, decimals[i]?.(values[i]) ?? values[i]]);
+      return toRow(Object.fromEntries(members), columns);
+    });
   };
 });
 
@@ -139,13 +145,13 @@ async function readRows(
   return rows;
 }
 
-function toRow(names: readonly string[], values: readonly unknown[]): ParquetRow {
-  for (const name of ['contents', 'text', 'title', 'id']) {
+function toRow(row: PassageRow, given: ColumnNames): ParquetRow {
+  for (const name of Object.values(columnsOfRow(row, given)) as (string | undefined)[]) {
     // Bytes would become base64, which must not be embedded.
-    if (values[names.indexOf(name)] instanceof Uint8Array)
+    if (name !== undefined && columnOf(row, name) instanceof Uint8Array)
       return { reason: `"${name}" must be a string, found bytes that are not UTF-8 text` };
   }
-  return jsonText(Object.fromEntries(names.map((name, position) => [name, toJsonValue(values[position])])));
+  return jsonText(toJsonValue(row));
 }
 
 function messageOf(error: unknown): string {

@@ -1,7 +1,7 @@
 import { TrawlError } from '../src/base/errors.ts';
 import { contentsOf } from '../src/index/passages/contents.ts';
-import { columnNames } from './check-row.ts';
 import { columnOf, formatLocation, type PassageLocation, type PassageRow } from './passage.ts';
+import { columnNames } from './row-columns.ts';
 
 export const DEFAULT_PASSAGE_TEMPLATE = '{contents}';
 

@@ -2,6 +2,7 @@ import { checkRow, type ReadRow } from './check-row.ts';
 import type { CorpusFormat, ReaderContext } from './corpus-format.ts';
 import { parseJson } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
+import type { ColumnNames } from './row-columns.ts';
 
 /** JSON Lines: one object per line, lines end with `\n` only. Blank lines are skipped. */
 export const jsonl = {
@@ -21,17 +22,18 @@ async function* readJsonl(context: ReaderContext): AsyncGenerator<readonly ReadR
         continue;
       }
       const document = trimJson(line.text);
-      if (document !== '') rows.push(parseRow(line.number, document));
+      if (document !== '') rows.push(parseRow(line.number, document, context.columns));
     }
     yield rows;
   }
 }
 
-function parseRow(line: number, document: string): ReadRow {
-  const parsed = parseJson(document);
+function parseRow(line: number, text: string, columns: ColumnNames): ReadRow {
+  const parsed = parseJson(text);
   if (!parsed.ok) return { ok: false, line, reason: parsed.reason };
   // In valid JSON a carriage return can only be white space between tokens. A document must be a single line.
-  return checkRow(line, parsed.value, document.includes('\r') ? document.replaceAll('\r', ' ') : document);
+  const document = text.includes('\r') ? text.replaceAll('\r', ' ') : text;
+  return checkRow(line, parsed.value, document, columns);
 }
 
 /** Trims JSON white space only: `trim` removes more, which would make some invalid JSON valid. */

@@ -3,10 +3,11 @@ import { isNodeError, TrawlError } from '../src/base/errors.ts';
 import { CallThread } from '../src/base/system/thread-calls.ts';
 import { checkRow, type ReadRow } from './check-row.ts';
 import type { CorpusFormat, LineRange, ReaderContext } from './corpus-format.ts';
-import type { ParquetRequest, ParquetRow, RowGroup } from './parquet-worker.ts';
+import type { ParquetRequest, ParquetRow, ParquetSource, RowGroup } from './parquet-worker.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
 import { readBytes } from './read-bytes.ts';
+import type { ColumnNames } from './row-columns.ts';
 
 interface ReadParquetOptions {
   /** Time limit in ms for reading the footer. For a row group, `timePerMbMs` per MB is added. Default: 60,000. */
@@ -32,12 +33,12 @@ export const parquet: CorpusFormat = {
 
 /** Reads the passages of a Parquet file, a batch per row group, as `readParquetRows`. @internal Exported for tests. */
 export async function* readParquet(
-  context: Pick<ReaderContext, 'path' | 'range' | 'onRead'>,
+  context: Pick<ReaderContext, 'path' | 'range' | 'onRead'> & Partial<Pick<ReaderContext, 'columns'>>,
   options: ReadParquetOptions = {},
 ): AsyncGenerator<readonly ReadRow[], void> {
-  const { path, range, onRead } = context;
-  for await (const rows of readParquetRows(path, { ...options, range })) {
-    yield rows.map(({ line, row }) => toReadRow(line, row));
+  const { path, range, onRead, columns = {} } = context;
+  for await (const rows of readParquetRows(path, { ...options, range, columns })) {
+    yield rows.map(({ line, row }) => toReadRow(line, row, columns));
   }
   if (range !== undefined) return;
   // Parquet is not read in order, so counting and hashing need another pass.
@@ -54,10 +55,11 @@ export async function* readParquetRows(
     timeLimitMs = TIME_LIMIT_MS,
     timePerMbMs = 1000,
     range,
-  }: ReadParquetOptions & { readonly range?: Pick<LineRange, 'first' | 'end'> } = {},
+    columns = {},
+  }: ReadParquetOptions & { readonly range?: Pick<LineRange, 'first' | 'end'>; readonly columns?: ColumnNames } = {},
 ): AsyncGenerator<readonly { readonly line: number; readonly row: ParquetRow }[], void> {
   const [from, to] = [range?.first ?? 1, range?.end ?? Number.POSITIVE_INFINITY];
-  const thread = parquetThread(path);
+  const thread = parquetThread(path, columns);
   try {
     let line = 1;
     for (const [number, group] of (await thread.groups(timeLimitMs)).entries()) {
@@ -84,17 +86,22 @@ async function parquetRows(path: string): Promise<number> {
   }
 }
 
-function toReadRow(line: number, row: ParquetRow): ReadRow {
+function toReadRow(line: number, row: ParquetRow, columns: ColumnNames): ReadRow {
   if (typeof row !== 'string') return { ok: false, line, reason: row.reason };
   const parsed = parseJson(row);
-  return parsed.ok ? checkRow(line, parsed.value, row) : { ok: false, line, reason: parsed.reason };
+  return parsed.ok ? checkRow(line, parsed.value, row, columns) : { ok: false, line, reason: parsed.reason };
 }
 
 /** Starts the thread that reads a file. Its methods throw CORPUS_BAD_LINE, with the line, if it takes longer than the limit or fails. */
-function parquetThread(path: string) {
+function parquetThread(path: string, columns: ColumnNames = {}) {
   const thread = new CallThread<ParquetRequest, readonly RowGroup[] | readonly ParquetRow[]>(
     new URL('./parquet-worker.js', import.meta.url),
-    { name: 'trawl-parquet', workerData: path, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } },
+    {
+      name: 'trawl-parquet',
+      workerData: { path, columns } satisfies ParquetSource,
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    },
   );
   const ask = async <A extends readonly RowGroup[] | readonly ParquetRow[]>(
     request: ParquetRequest,

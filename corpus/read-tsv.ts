@@ -3,7 +3,8 @@ import { checkRow, type ReadRow } from './check-row.ts';
 import type { CorpusFormat, ReaderContext } from './corpus-format.ts';
 import { type JsonValue, jsonText } from './json-text.ts';
 import { readLines } from './read-lines.ts';
-import { type ResolvedTsvLayout, resolveTsvLayout, splitTsvLine, type TsvIdType } from './tsv-layout.ts';
+import { type ColumnNames, columnsOfRow } from './row-columns.ts';
+import { type ResolvedTsvLayout, resolveTsvLayout, splitTsvLine } from './tsv-layout.ts';
 
 /** Tab-separated text. Lines end as in Python's text mode; lines of only spaces are skipped. */
 export const tsv = {
@@ -36,8 +37,9 @@ async function* readTsv(context: ReaderContext): AsyncGenerator<readonly ReadRow
       }
       if (/^ *$/.test(line.text)) continue;
       if (parse === undefined) {
-        const resolved = resolveTsvLayout(context.tsvLayout, line.text, { file: context.path, line: line.number });
-        parse = rowParser(resolved, context.tsvIdType);
+        const location = { file: context.path, line: line.number };
+        const resolved = resolveTsvLayout(context.tsvLayout, line.text, { location, columns: context.columns });
+        parse = rowParser(resolved, context);
         if (resolved.type === 'columns' && resolved.hasHeader) continue;
       }
       if (line.number >= first) rows.push(parse(line.number, line.text));
@@ -46,33 +48,49 @@ async function* readTsv(context: ReaderContext): AsyncGenerator<readonly ReadRow
   }
 }
 
-function rowParser(layout: ResolvedTsvLayout, idType: TsvIdType): (line: number, text: string) => ReadRow {
+function rowParser(
+  layout: ResolvedTsvLayout,
+  { columns, tsvIdType }: Pick<ReaderContext, 'columns' | 'tsvIdType'>,
+): (line: number, text: string) => ReadRow {
   if (layout.type === 'first-tab') {
-    return (line, text) => parseFirstTab(line, text, idType === 'auto' ? 'integer-if-canonical' : idType);
+    const idRule = tsvIdType === 'auto' ? 'integer-if-canonical' : tsvIdType;
+    return (line, text) => parseFirstTab(line, text, idRule, columns);
   }
   const { names } = layout;
   const order = [
     ...LEADING_COLUMNS.filter((name) => names.includes(name)),
     ...names.filter((name) => !LEADING_COLUMNS.includes(name)),
   ].map((name) => [name, names.indexOf(name)] as const);
-  return (line, text) => parseColumns(line, text, order, idType === 'auto' ? 'string' : idType);
+  // `resolveTsvLayout` has refused names that it cannot decide.
+  const { id } = columnsOfRow(Object.fromEntries(names.map((name) => [name, name])), columns) as ColumnNames;
+  return (line, text) =>
+    parseColumns(line, text, { order, id, columns, idRule: tsvIdType === 'auto' ? 'string' : tsvIdType });
 }
 
 type IdRule = 'string' | 'integer' | 'integer-if-canonical';
 
-function parseFirstTab(line: number, text: string, idRule: IdRule): ReadRow {
+function parseFirstTab(line: number, text: string, idRule: IdRule, columns: ColumnNames): ReadRow {
   const tab = text.indexOf('\t');
   if (tab === -1) return { ok: false, line, reason: 'expected an id, a tab and the contents, found no tab' };
   const id = parseId(text.slice(0, tab), idRule);
   if (!id.ok) return { ok: false, line, reason: id.reason };
-  return toRow(line, { id: id.value, contents: text.slice(tab + 1) });
+  return toRow(line, { id: id.value, contents: text.slice(tab + 1) }, columns);
 }
 
 function parseColumns(
   line: number,
   text: string,
-  order: readonly (readonly [name: string, position: number])[],
-  idRule: IdRule,
+  {
+    order,
+    id,
+    columns,
+    idRule,
+  }: {
+    readonly order: readonly (readonly [name: string, position: number])[];
+    readonly id: string | undefined;
+    readonly columns: ColumnNames;
+    readonly idRule: IdRule;
+  },
 ): ReadRow {
   const split = splitTsvLine(text);
   if (!split.ok) return { ok: false, line, reason: split.reason };
@@ -81,14 +99,17 @@ function parseColumns(
     const found = `expected ${order.length} tab-separated fields, found ${fields.length}`;
     return { ok: false, line, reason: `${found}; if the text may contain tabs, set --tsv-layout r1-searcher` };
   }
-  const id = parseId(fields[0]!, idRule);
-  if (!id.ok) return { ok: false, line, reason: id.reason };
-  const columns = order.map(([name, position]) => [name, position === 0 ? id.value : fields[position]!]);
-  return toRow(line, Object.fromEntries(columns));
+  const row: [string, JsonValue][] = [];
+  for (const [name, position] of order) {
+    const parsed = name === id ? parseId(fields[position]!, idRule) : ({ ok: true, value: fields[position]! } as const);
+    if (!parsed.ok) return { ok: false, line, reason: parsed.reason };
+    row.push([name, parsed.value]);
+  }
+  return toRow(line, Object.fromEntries(row), columns);
 }
 
-function toRow(line: number, row: Readonly<Record<string, JsonValue>>): ReadRow {
-  return checkRow(line, row, jsonText(row));
+function toRow(line: number, row: Readonly<Record<string, JsonValue>>, columns: ColumnNames): ReadRow {
+  return checkRow(line, row, jsonText(row), columns);
 }
 
 type ParsedId =

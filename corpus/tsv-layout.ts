@@ -1,13 +1,13 @@
 import { TrawlError } from '../src/base/errors.ts';
+import { isSameJson } from '../src/base/objects.ts';
 import { formatLocation, type PassageLocation } from './passage.ts';
+import { type ColumnNames, columnNames, columnsOfRow, roleOf } from './row-columns.ts';
 
 /**
- * `auto`: by the first line: a header, 2 fields (R1-Searcher) or 3 fields (DPR). `header`: the first line names the columns.
- * `dpr`: id, text, title, with or without a header. `r1-searcher`: the id, a tab, and the rest of the line verbatim.
+ * `auto`: a header, or two fields whose first is an id (R1-Searcher). `header`: the first line names the columns. `r1-searcher`: the id, a
+ * tab, and the rest of the line verbatim. Otherwise the names of the columns, with commas between, of a file without a header.
  */
-export const TSV_LAYOUTS = ['auto', 'header', 'dpr', 'r1-searcher'] as const;
-
-export type TsvLayout = (typeof TSV_LAYOUTS)[number];
+export const TSV_LAYOUTS = ['auto', 'header', 'r1-searcher'] as const;
 
 /**
  * Type of ids. `auto`: integers for canonical decimal numbers in the R1-Searcher layout, whose servers return integers;
@@ -22,50 +22,66 @@ export type ResolvedTsvLayout =
   | { readonly type: 'columns'; readonly names: readonly string[]; readonly hasHeader: boolean }
   | { readonly type: 'first-tab' };
 
-const DPR_COLUMNS = ['id', 'text', 'title'] as const;
-
 /** Determines the layout of a file by its first line that is not blank. */
-export function resolveTsvLayout(requested: TsvLayout, line: string, location: PassageLocation): ResolvedTsvLayout {
+export function resolveTsvLayout(
+  requested: string,
+  line: string,
+  { location, columns }: { readonly location: PassageLocation; readonly columns: ColumnNames },
+): ResolvedTsvLayout {
   if (requested === 'r1-searcher') return { type: 'first-tab' };
   const split = splitTsvLine(line);
-  if (split.ok && isHeader(split.fields)) return checkHeader(split.fields, location);
-  if (requested === 'dpr') return { type: 'columns', names: DPR_COLUMNS, hasHeader: false };
+  const fields = split.ok ? split.fields.map((name) => name.trim()) : undefined;
+  if (requested.includes(',')) {
+    const names = requested.split(',').map((name) => name.trim());
+    return checkNames(names, isSameJson(fields, names), { location, columns });
+  }
+  if (fields !== undefined && (requested === 'header' || isHeader(fields, columns))) {
+    return checkNames(fields, true, { location, columns });
+  }
   // R1-Searcher lines may have stray quotes, so a line with invalid quoting is counted by its tabs.
-  const count = split.ok ? split.fields.length : line.split('\t').length;
-  if (requested === 'auto' && count === 2) return { type: 'first-tab' };
-  if (requested === 'auto' && count === 3) return { type: 'columns', names: DPR_COLUMNS, hasHeader: false };
-  const expected =
-    requested === 'header'
-      ? 'a header line whose first name is id and which names contents or text'
-      : 'a header (id, then text, title or contents), or 2 fields (id, contents), or 3 (id, text, title)';
+  const found = fields ?? line.split('\t');
+  if (found.length === 2 && /^\S*\d\S*$/.test(found[0]!)) return { type: 'first-tab' };
+  const count = `${found.length} tab-separated ${found.length === 1 ? 'field' : 'fields'}`;
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
-    `${formatLocation(location)}: the first line has ${count} tab-separated ${count === 1 ? 'field' : 'fields'} and is ` +
-      `not a header; expected ${expected}. Set the layout with --tsv-layout ${TSV_LAYOUTS.join('|')}.`,
-    { details: { ...location, fields: count } },
+    `${formatLocation(location)}: the first line has ${count}, and is neither a header (such as id, text, title) nor an id and a text, so ` +
+      'the columns are not known. Name them with --tsv-layout, in the order of the file: id,text,title (DPR), id,title,text or others. ' +
+      'For an id, a tab and a text that may have tabs, set --tsv-layout r1-searcher; if the line is a header, --tsv-layout header.',
+    { details: { ...location, fields: found.length } },
   );
 }
 
-/** Whether the first field is `id` and another is a known column. */
-function isHeader([first, ...others]: readonly string[]): boolean {
-  return first === 'id' && others.some((name) => name === 'text' || name === 'title' || name === 'contents');
+/** Whether the first line names columns: one as an option does, or an id and a text or title, or a text and a title. */
+function isHeader(fields: readonly string[], columns: ColumnNames): boolean {
+  if (Object.values(columns).some((name: string) => fields.includes(name))) return true;
+  return new Set(fields.map(roleOf).filter((role) => role !== undefined)).size > 1;
 }
 
-function checkHeader(names: readonly string[], location: PassageLocation): ResolvedTsvLayout {
+function checkNames(
+  names: readonly string[],
+  hasHeader: boolean,
+  { location, columns }: { readonly location: PassageLocation; readonly columns: ColumnNames },
+): ResolvedTsvLayout {
+  const row = Object.fromEntries(names.map((name) => [name, name]));
+  const found = columnsOfRow(row, columns);
   const repeated = names.find((name, position) => names.indexOf(name) !== position);
   const problem =
     repeated !== undefined
-      ? `names the column ${JSON.stringify(repeated)} twice`
+      ? `the column ${JSON.stringify(repeated)} is named twice`
       : names.includes('')
-        ? 'has a column without a name'
-        : names.includes('text') || names.includes('contents')
-          ? null
-          : 'names neither text nor contents';
-  if (problem === null) return { type: 'columns', names, hasHeader: true };
+        ? 'a column has no name'
+        : 'reason' in found
+          ? found.reason
+          : found.text === undefined
+            ? `no column is known to be the text in ${columnNames(row)}; name it with --text-column`
+            : null;
+  if (problem === null) return { type: 'columns', names, hasHeader };
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
-    `${formatLocation(location)}: the header ${problem} (${names.map((name) => JSON.stringify(name)).join(', ')}). ` +
-      'Column names must be unique, and one of them must be text or contents.',
+    `${formatLocation(location)}: ${problem}. ` +
+      (hasHeader
+        ? 'The first line is read as a header; if it is none, name the columns with --tsv-layout, such as id,text,title.'
+        : 'Correct the names of --tsv-layout, such as id,text,title.'),
     { details: { ...location } },
   );
 }

@@ -174,11 +174,11 @@ export function isNotBlank(text: string): boolean {
   return text.trim() !== '';
 }
 
-/** Rejects integers above 2^53 within arrays: the JSON parser has rounded them, so they could name another passage. */
+/** The id as text. A number with a fraction or an exponent beyond 2^53 could name another passage. */
 export function idOf(value: unknown, name: string, fail: Fail): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value);
-  throw fail(`${name} must be a string or an integer up to 2^53; write larger integers as strings`);
+  throw fail(`${name} must be a string or an integer without an exponent`);
 }
 
 /** A list of ids without blank ones; undefined if it is absent. */

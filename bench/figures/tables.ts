@@ -237,6 +237,16 @@ const SEARCHES: Readonly<Record<string, Table>> = {
   }),
 };
 
+const FUSION_SETS = [
+  'sample, MiniLM',
+  'sample, bundled',
+  'hotpot, MiniLM',
+  'hotpot, bundled',
+  'hotpot + pool, bundled',
+  'SQuAD, MiniLM',
+  'SQuAD, bundled',
+];
+
 const QUALITY: Readonly<Record<string, Table>> = {
   quality: each('rows', {
     'what is embedded': '{name}',
@@ -262,7 +272,7 @@ const QUALITY: Readonly<Record<string, Table>> = {
     'rows',
     {
       ranking: '{system}',
-      ...across(['hotpot, MiniLM', 'hotpot, bundled', 'SQuAD, MiniLM', 'SQuAD, bundled'], (set) => ({
+      ...across(FUSION_SETS, (set) => ({
         [set]: `{/rows[set=${set}][system=$system].metrics.recall@10:share}`,
       })),
     },

@@ -81,6 +81,7 @@ async function openPasses(shape: string, checkpoint: string, out: string): Promi
       use: 'mean',
       cudaDevice: null,
       shareWeights: false,
+      externalData: [],
       poolsInGraph: false,
     });
   const pathOf = ({ folder, description }: ImportedModel, precision: Precision): string =>

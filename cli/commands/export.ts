@@ -34,7 +34,7 @@ export const exportCommand = defineCommand({
     ),
     'ciff-field': option.choice(
       LEXICAL_FIELDS,
-      'The field whose inverted index --ciff writes. Default: contents, else the first one that the index has.',
+      'The field whose inverted index --ciff writes. Default: the first one that the index has.',
     ),
     corpus: option.text('FILE', 'The passages as in the corpus, as JSON lines: .jsonl, .jsonl.gz or .jsonl.zst.'),
     ids: option.text(

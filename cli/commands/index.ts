@@ -249,7 +249,7 @@ async function runUpdate(type: UpdateType, folder: string, context: Context): Pr
         ...sharedBuildOptions(progress, context),
         type,
         corpus: positionals,
-        corpusOptions: { ...corpusOptions(options), ...recordedTsv(folder, manifest, given) },
+        corpusOptions: { ...corpusOptions(options), ...recordedColumns(folder, manifest, given) },
         encoder,
         out: folder,
       };
@@ -294,10 +294,12 @@ function checkTemplate({ corpus }: IndexManifest, template: string, given: Reado
   );
 }
 
-/** The TSV options with which the corpus was read last, unless they are given. The stored documents depend on them. */
-function recordedTsv(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
-  const { tsvLayout, tsvIdType } = recordedReading(folder, manifest);
+/** The options with which the corpus was read last, unless they are given. The stored documents depend on them. */
+function recordedColumns(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
+  const { tsvLayout, tsvIdType, columns } = recordedReading(folder, manifest);
+  const namesColumn = ['id-column', 'text-column', 'title-column'].some((name) => given.has(name));
   return {
+    ...(columns === undefined || namesColumn ? {} : { columns }),
     ...(tsvLayout === undefined || given.has('tsv-layout') ? {} : { tsvLayout }),
     ...(tsvIdType === undefined || given.has('tsv-id-type') ? {} : { tsvIdType }),
   };

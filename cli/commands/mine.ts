@@ -53,8 +53,8 @@ export const mineCommand = defineCommand({
     'question, copies and near-duplicates of them, and passages with a golden answer. Gaps are not filled with random passages: ' +
     'a query has fewer negatives, or no row. docs/training.md has the rules, and each format field by field.\n\n' +
     'With --rerank the scores of the cross-encoder take the place of the scores of the search, also for the thresholds.\n\n' +
-    'OUT.report.json has counts by reason, ranks and scores, and examples to read. The formats of sentence-transformers also get ' +
-    "OUT.origins.jsonl with each row's query, passages, index generation and model. The same command resumes a run that was " +
+    'OUT.report.json has counts by reason, ranks and scores, and examples to read; ' +
+    "OUT.origins.jsonl has each row's query, passages, index generation and model. The same command resumes a run that was " +
     'stopped, from OUT.work; equal inputs and options give equal files, byte for byte.\n\n' +
     'With --json: the content of the report file.',
   positionals: { usage: '[index]', help: { index: 'The index directory. Not with --url.' } },

@@ -8,19 +8,19 @@ import * as option from './option.ts';
 export const HYBRID_OPTIONS = {
   'hybrid-fusion': option.choice(
     HYBRID_FUSIONS,
-    'With mode hybrid: how the dense list and the list of bm25 are fused. rrf: reciprocal rank fusion; weighted: by the scores, scaled to 0 … 1 in each list. Default: weighted.',
+    'With mode hybrid: how the dense list and the list of bm25 are fused. rrf: reciprocal rank fusion; weighted: by the scores, in standard deviations of each list. Default: weighted.',
   ),
   'hybrid-weights': option.text(
     'LIST=N,…',
-    'With mode hybrid: the weights of the two lists, such as dense=0.4,bm25=0.6. Default: 1 each for rrf; dense=0.4,bm25=0.6 for weighted.',
+    'With mode hybrid: the weights of the two lists, such as dense=0.4,bm25=0.6. Default: 1 each for rrf, 0.5 each for weighted.',
   ),
   'hybrid-rrf-k': option.text(
     'NUMBER',
-    'With mode hybrid: the constant of reciprocal rank fusion, 0 or larger. Default: 60.',
+    'With mode hybrid: the constant of reciprocal rank fusion, 0 or larger. Default: 10.',
   ),
   'hybrid-depth': option.integer(
     { min: 1 },
-    'With mode hybrid: the number of passages of each list that are fused. Default: 100, or the number of passages per query if it is larger.',
+    'With mode hybrid: the number of passages of each list that are fused. Default: 1,000, or the number of passages per query if it is larger.',
   ),
 } as const satisfies OptionTable;
 

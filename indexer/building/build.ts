@@ -103,11 +103,13 @@ export function resolveBuild(options: BuildOptions) {
 }
 
 export function readingRecord(options: CorpusOptions): ReadingRecord {
+  const columns = defined(options.columns);
   return {
     format: options.format ?? null,
     tsvLayout: options.tsvLayout ?? 'auto',
     tsvIdType: options.tsvIdType ?? 'auto',
     skipBadLines: options.skipBadLines ?? false,
+    ...(Object.keys(columns).length > 0 && { columns }),
   };
 }
 

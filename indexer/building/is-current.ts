@@ -9,7 +9,7 @@ import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { SqlitePassageStore } from '../../src/index/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
-import { isOfOneCorpus } from '../update/last-reading.ts';
+import { isOfOneCorpus, lastReading } from '../update/last-reading.ts';
 import { type BuildOptions, readingRecord } from './build.ts';
 import { columnsDiffer } from './build-settings.ts';
 
@@ -51,6 +51,9 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   // The rows of an updated index are not in corpus order, but its manifest records the reading options.
   const reading = recorded.lastUpdate?.reading;
   if (reading != null) return isSameJson(reading, readingRecord(wanted.corpusOptions));
+  // Other columns may be in rows after the first.
+  const built = lastReading(recorded, directory.shards[0]?.manifest);
+  if (built !== null && !isSameJson(built.columns, readingRecord(wanted.corpusOptions).columns)) return false;
   return hasSameFirstPassages(directory, files, wanted.corpusOptions);
 }
 

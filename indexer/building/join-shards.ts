@@ -57,7 +57,7 @@ export function repeatedIds(
 }
 
 function withoutId(path: string): number {
-  const file = new PassageFile(path, { mapped: false });
+  const file = new PassageFile(path);
   try {
     return file.rows - file.rowsWithId();
   } finally {

@@ -39,7 +39,7 @@ export const noRows: RowSource = async (_build, _shard, report) => {
 
 export const embeddedRows: RowSource = async (build, shard, report) => {
   const { encoder, template, signal } = build;
-  const passages = new PassageFile(join(shard.folder, PASSAGES_FILE), { mapped: false });
+  const passages = new PassageFile(join(shard.folder, PASSAGES_FILE));
   try {
     const batches = (from: number): AsyncIterable<EncodedBatch> =>
       encodePassages(storedTexts(passages, template), { from, rows: shard.rows }, encoder!, signal);

@@ -2,10 +2,12 @@ import { statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type Corpus, MAX_EXAMPLES } from '../../corpus/open-corpus.ts';
-import { formatLocation, type Passage, type PassageLocation } from '../../corpus/passage.ts';
+import { formatLocation, type Passage, type PassageLocation, type PassageRow } from '../../corpus/passage.ts';
+import { likelyIdColumn } from '../../corpus/row-columns.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
+import { quoteForShell } from '../../src/base/format.ts';
 import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { fileState, sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { columnValues } from '../../src/engine/columns/column-values.ts';
@@ -34,7 +36,7 @@ export type CorpusFileRecord = Readonly<Omit<CorpusRecord['files'][number], 'pas
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, TEMPLATE_INVALID or CANCELLED.
  */
 export async function storePassages(
-  { corpus: whole, template, columns, onProgress, signal }: Build,
+  { corpus: whole, template, columns, onProgress, onNote, signal }: Build,
   { scan, places, only }: ShardPlan,
 ): Promise<readonly CorpusFileRecord[]> {
   onProgress({ stage: 'read', passages: 0, readShare: 0 });
@@ -57,6 +59,7 @@ export async function storePassages(
   let next: IteratorResult<Passage> | undefined;
   let writer: SqlitePassageWriter | undefined;
   let read = 0;
+  let isWarned = false;
   try {
     for (const [i, shard] of missing.entries()) {
       writer = await openWriter(shard.folder);
@@ -67,6 +70,10 @@ export async function storePassages(
         const position = positionOf(fileIndex, location.line);
         if (position >= shard.end) break;
         if (only?.has(position) === false) continue;
+        if (id === null && !isWarned) {
+          isWarned = true;
+          noteMissingId(row, location, onNote);
+        }
         // Report a missing column now: the texts are embedded much later.
         template(row, location);
         checkColumns(document, location, columns);
@@ -104,6 +111,16 @@ export async function storePassages(
     bytes: readBytes,
     sha256: sha256!,
   }));
+}
+
+/** Judgements, clients and removals name passages by their ids, so a column that was not recognised must not go unnoticed. */
+function noteMissingId(row: PassageRow, location: PassageLocation, onNote: (text: string) => void): void {
+  const likely = likelyIdColumn(row);
+  if (likely === undefined) return;
+  onNote(
+    `Warning: ${formatLocation(location)} has no id, but the column ${JSON.stringify(likely)} looks like one. If it is, stop this build, and ` +
+      `begin again with --id-column ${quoteForShell(likely)}.`,
+  );
 }
 
 async function openWriter(folder: string): Promise<SqlitePassageWriter> {

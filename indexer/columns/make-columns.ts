@@ -31,7 +31,7 @@ export async function makeColumns(
 ): Promise<{ columns: ShardColumn[]; files: FileRecord[] }> {
   if (columns.length === 0) return { columns: [], files: [] };
   const writers = columns.map((column) => ({ column, writer: new ColumnWriter(column) }));
-  const passages = new PassageFile(passagesPath, { mapped: false });
+  const passages = new PassageFile(passagesPath);
   try {
     for (let first = 0; first < passages.rows; first += BLOCK_ROWS) {
       await setImmediate();

@@ -3,7 +3,7 @@ import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { lengthCode } from '../../src/engine/lexical/bm25.ts';
 import type { LexicalSource } from '../../src/engine/lexical/lexical-index.ts';
-import { LEXICAL_FIELDS, type LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
+import type { LexicalField } from '../../src/engine/lexical/lexical-settings.ts';
 import { LexicalFile } from '../../src/engine/reference/lexical/lexical-file.ts';
 import { shardLexical } from '../../src/index/manifest/shard-manifest.ts';
 import type { IndexDirectory } from '../../src/search/opening/index-directory.ts';
@@ -30,7 +30,7 @@ interface OpenedFile {
 type LiveTerms = AsyncIterable<(onPosting: (document: number, tf: number) => void) => Uint8Array>;
 
 /**
- * The field whose inverted index is exported: the wanted one, else the contents, else the first one that the index has.
+ * The field whose inverted index is exported: the wanted one, else the first one that the index has.
  *
  * @throws TrawlError NOT_SUPPORTED if the index has no such inverted index, or too many rows for the format.
  */
@@ -38,7 +38,7 @@ export function ciffField(
   { folder, manifest, lexical }: IndexDirectory,
   wanted: LexicalField | undefined,
 ): LexicalField {
-  const fields = LEXICAL_FIELDS.filter((field) => lexical.has(field));
+  const fields = [...lexical.keys()];
   const field = wanted ?? fields[0];
   if (field === undefined) {
     throw new TrawlError(

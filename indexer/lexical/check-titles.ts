@@ -18,7 +18,7 @@ export function lacksTitles(
 ): boolean {
   if (bm25?.fields.includes('title') !== true) return false;
   for (const path of passageFiles) {
-    const file = new PassageFile(path, { mapped: false });
+    const file = new PassageFile(path);
     try {
       for (let first = 0; first < file.rows; first += BLOCK_ROWS) {
         throwIfCancelled(signal);

@@ -8,12 +8,12 @@ import type { Bm25Record } from '../../src/index/manifest/schemas.ts';
 import { fieldText } from '../../src/index/passages/document-fields.ts';
 import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { within } from '../../src/search/opening/index-directory.ts';
-import { fileRecord } from '../index-files.ts';
+import { fieldInFileName, fileRecord } from '../index-files.ts';
 import { writeLexical } from './make-lexical.ts';
 
 type DeletedTexts = NonNullable<NonNullable<IndexManifest['bm25']>['deleted']>[number];
 
-const FILE_NAME = /^deleted-(?:contents|title|text)-[0-9a-f]{32}\.bm25(?:\.tmp)?(?:\.run-\d+)?$/;
+const FILE_NAME = /^deleted-(?:contents|title|text|field-[0-9a-f]{32})-[0-9a-f]{32}\.bm25(?:\.tmp)?(?:\.run-\d+)?$/;
 const BLOCK_TEXTS = 1_024;
 
 /**
@@ -50,7 +50,7 @@ export async function writeDeletedTexts(
  */
 function fileName(field: LexicalField, { generation }: IndexManifest, { k1, b, ...settings }: Bm25Record): string {
   const sorted = Object.entries(settings).sort(([one], [other]) => (one < other ? -1 : 1));
-  return `deleted-${field}-${generationOf([generation, ...sorted])}.bm25`;
+  return `deleted-${fieldInFileName(field)}-${generationOf([generation, ...sorted])}.bm25`;
 }
 
 /** Whether a file of an index is an inverted index over deleted texts that the manifest does not name. */
@@ -67,7 +67,7 @@ function* deletedTexts(
   let texts: string[] = [];
   for (const { path, firstRow, rows } of shards) {
     const shard = within(folder, path);
-    const file = new PassageFile(within(shard, readShardManifest(shard).passages.path), { mapped: false });
+    const file = new PassageFile(within(shard, readShardManifest(shard).passages.path));
     try {
       for (let row = 0; row < rows; row++) {
         if (!deleted.has(firstRow + row)) continue;

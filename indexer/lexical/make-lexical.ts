@@ -48,7 +48,7 @@ export async function makeLexical(
 ): Promise<{ bm25: ShardLexical; files: FileRecord[] }> {
   const files: FileRecord[] = [];
   const indexes: ShardLexical['indexes'] = [];
-  const passages = new PassageFile(passagesPath, { mapped: false });
+  const passages = new PassageFile(passagesPath);
   try {
     const { rows } = passages;
     for (const [i, field] of settings.fields.entries()) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import { syncFolder } from '../../src/base/system/durable-file.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
-import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/engine/lexical/lexical-settings.ts';
+import type { Bm25Settings } from '../../src/engine/lexical/lexical-settings.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { requireVectors } from '../../src/index/manifest/index-manifest.ts';
 import type { FileRecord } from '../../src/index/manifest/schemas.ts';
@@ -18,7 +18,7 @@ import {
 } from '../../src/search/opening/index-directory.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { type ColumnChanges, changeColumns } from '../columns/change-columns.ts';
-import { CODES_FILE, COLUMN_FILE, fileRecord, lexicalFiles, PREFILTER_FILE, VECTORS_FILE } from '../index-files.ts';
+import { CODES_FILE, COLUMN_FILE, fileRecord, LEXICAL_FILE, PREFILTER_FILE, VECTORS_FILE } from '../index-files.ts';
 import { addLexical } from '../lexical/add-lexical.ts';
 import { isUnusedDeletedTexts } from '../lexical/deleted-texts.ts';
 import { nativeRows, readCheckedRows, shardSegments } from '../vectors/read-segments.ts';
@@ -208,10 +208,10 @@ async function removeAllUnnamed(folder: string): Promise<void> {
 async function removeUnnamed({ folder }: OpenedShard, { files, vectors }: ShardManifest): Promise<void> {
   const named = new Set([...files, ...vectors].map(({ path }) => within(folder, path)));
   const vectorFiles = [VECTORS_FILE, FLOAT16_FILE, CODES_FILE, PREFILTER_FILE];
-  const ours = new Set([...vectorFiles, ...LEXICAL_FIELDS.flatMap(lexicalFiles)]);
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
-    const isOurs = ours.has(name.replace(TEMPORARY_END, '')) || COLUMN_FILE.test(name);
+    const bare = name.replace(TEMPORARY_END, '');
+    const isOurs = vectorFiles.includes(bare) || LEXICAL_FILE.test(bare) || COLUMN_FILE.test(name);
     if (isOurs && !named.has(path)) await rm(path, { force: true });
   }
 }

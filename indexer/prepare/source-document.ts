@@ -1,11 +1,12 @@
 import { parseJson } from '../../corpus/parse-json.ts';
 import { columnOf, type PassageRow } from '../../corpus/passage.ts';
+import { columnsOfRow } from '../../corpus/row-columns.ts';
 import { isObject } from '../../src/base/objects.ts';
 
 type DocumentId = string | number | bigint | null;
 
 export interface SourceDocument {
-  /** From `wikipedia_id` (KILT), `id`, `_id` or `docid`, in this order; null if absent. */
+  /** From `wikipedia_id` (KILT), `id` or another usual name, in this order; null if absent. */
   readonly id: DocumentId;
   /** From `wikipedia_title` (KILT), `title`, or the first line of `contents`; null if absent. */
   readonly title: string | null;
@@ -32,15 +33,17 @@ export function parseDocument(line: string): ParsedDocument {
   const { value } = parsed;
   if (!isObject(value)) return bad('expected a JSON object');
   const row = value as PassageRow;
-  const id = firstColumn(row, ['wikipedia_id', 'id', '_id', 'docid']) ?? null;
+  const columns = columnsOfRow(row, {});
+  if ('reason' in columns) return bad(columns.reason);
+  const id = firstColumn(row, ['wikipedia_id', columns.id]) ?? null;
   if (id !== null && typeof id !== 'string' && typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
     return bad('the id is neither a string nor an integer');
   }
-  const title = firstColumn(row, ['wikipedia_title', 'title']) ?? null;
+  const title = firstColumn(row, ['wikipedia_title', columns.title]) ?? null;
   if (title !== null && typeof title !== 'string') return bad('the title is not a string');
   const url = columnOf(row, 'url');
-  const text = firstColumn(row, ['text']);
-  const contents = firstColumn(row, ['contents']);
+  const contents = firstColumn(row, [columns.text === 'contents' ? 'contents' : undefined]);
+  const text = firstColumn(row, ['text', contents === undefined ? columns.text : undefined]);
   const found = titleAndPieces(text, contents, title);
   if (typeof found === 'string') return bad(found);
   // A lone surrogate has no UTF-8 encoding. The Python programs that the rules reproduce fail on it, too.
@@ -74,9 +77,9 @@ function titleAndPieces(
 }
 
 /** Null counts as absent. */
-function firstColumn(row: PassageRow, names: readonly string[]): unknown {
+function firstColumn(row: PassageRow, names: readonly (string | undefined)[]): unknown {
   for (const name of names) {
-    const value = columnOf(row, name);
+    const value = name === undefined ? undefined : columnOf(row, name);
     if (value !== undefined && value !== null) return value;
   }
   return undefined;

@@ -122,7 +122,7 @@ function copyPassages(
   const ends: number[] = [];
   for (const { passages } of manifest.corpus.files) ends.push((ends.at(-1) ?? 0) + passages);
   const byFile = ends.map(() => 0);
-  const file = new PassageFile(within(folder, manifest.passages.path), { mapped: false });
+  const file = new PassageFile(within(folder, manifest.passages.path));
   const writer = new SqlitePassageWriter(path);
   const read = createHash('sha256');
   try {

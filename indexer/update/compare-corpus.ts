@@ -92,7 +92,7 @@ async function addRows(
   report: (done: number) => void,
 ): Promise<void> {
   for (const { path, firstRow } of passages) {
-    const file = new PassageFile(path, { mapped: false });
+    const file = new PassageFile(path);
     const documents = file.documents();
     try {
       let row = firstRow;

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
+import { defined } from '../../src/base/objects.ts';
 import type { ReadingRecord } from '../../src/index/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/index/manifest/index-manifest.ts';
 import { readShardManifest } from '../../src/index/manifest/read-manifest.ts';
@@ -21,8 +22,8 @@ export function recordedReading(folder: string, manifest: IndexManifest): Corpus
   const [first] = manifest.shards;
   const reading = lastReading(manifest, first && readShardManifest(join(folder, first.path)));
   if (reading === null) return {};
-  const { format, tsvLayout, tsvIdType, skipBadLines } = reading;
-  return { format: format ?? undefined, tsvLayout, tsvIdType, skipBadLines } as CorpusOptions;
+  const { format, tsvLayout, tsvIdType, skipBadLines, columns } = reading;
+  return defined({ format: format ?? undefined, tsvLayout, tsvIdType, skipBadLines, columns }) as CorpusOptions;
 }
 
 /** Whether the index has exactly the corpus that its manifest names: not after an append or a removal of passages. */

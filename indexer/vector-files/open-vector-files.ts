@@ -143,6 +143,8 @@ function checkCompatible(file: VectorFile, first: VectorPart, other: VectorPart)
     throw invalid(file.path, `it does not match the files before it: ${differences.join('; ')}`);
 }
 
+export const BY_NUMBER = new Intl.Collator('en', { numeric: true });
+
 const PIECE = /^part[_-]/;
 
 /**
@@ -190,8 +192,7 @@ function filesOfFolder(folder: string): string[] {
 }
 
 function inOrder(folder: string, names: readonly string[]): string[] {
-  const byNumber = new Intl.Collator('en', { numeric: true });
-  return names.toSorted((a, b) => byNumber.compare(a, b) || (a < b ? -1 : 1)).map((name) => join(folder, name));
+  return names.toSorted((a, b) => BY_NUMBER.compare(a, b) || (a < b ? -1 : 1)).map((name) => join(folder, name));
 }
 
 function fileAt(path: string): VectorFile {

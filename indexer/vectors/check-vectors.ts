@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
@@ -7,6 +7,7 @@ import type { Build } from '../building/build.ts';
 import { storedRow } from '../building/encode-passages.ts';
 import type { StoredShard } from '../building/planned-shard.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
+import { BY_NUMBER } from '../vector-files/open-vector-files.ts';
 import { cutSegments, type VectorFileSet } from '../vector-files/vector-file-set.ts';
 import {
   bestSettings,
@@ -73,7 +74,7 @@ export async function checkVectors(
 function checkIds(ids: readonly string[], files: readonly PassageRows[]): void {
   let row = 0;
   for (const { path } of files) {
-    const file = new PassageFile(path, { mapped: false });
+    const file = new PassageFile(path);
     try {
       for (const id of file.ids()) {
         if (id !== null && String(id) !== ids[row] && !ids[row]?.endsWith(`:${id}`)) {
@@ -131,7 +132,8 @@ async function checkModel(
     'VECTORS_OF_ANOTHER_MODEL',
     `${samples.length} passages embedded again with ${identity.name} (${describeSettings(own)}): the median similarity to ` +
       `their vectors is ${found.median.toFixed(4)}, the lowest ${found.lowest.toFixed(4)}; the same model gives 0.9999. ` +
-      verdict(own, best, shift),
+      verdict(own, best, shift) +
+      orderHint(set),
     { details: { ...details, rows: samples.length, best: best.settings, bestMedian: best.median } },
   );
 }
@@ -155,6 +157,17 @@ function verdict(own: EmbeddingSettings, best: FoundSettings, shift: Shift | und
     return `Of the common settings, ${changed} fits best, with ${best.median.toFixed(4)}: the vectors come from another model or corpus.`;
   }
   return `The vectors were made with ${changed} (similarity ${best.median.toFixed(4)}). Add ${settingsOptions(best.settings, own)}.`;
+}
+
+/** A shell lists emb_10 before emb_2. */
+function orderHint({ files }: VectorFileSet): string {
+  const names = files.map(({ path }) => basename(path));
+  const next = names.findIndex((name, i) => i > 0 && BY_NUMBER.compare(names[i - 1]!, name) > 0);
+  if (next < 0) return '';
+  return (
+    ` The files are not in the order of their numbers: ${names[next - 1]} comes before ${names[next]}. If their rows are, name the folder, ` +
+    'or put the pattern in quotes.'
+  );
 }
 
 /** The row offset at which the vectors fit better than at the rows themselves, if there is one. */
@@ -190,7 +203,7 @@ function sampleRows(count: number, set: VectorFileSet, files: readonly PassageRo
   try {
     return randomRows(count, set.rows).map((row) => {
       const shard = files.findLast(({ firstRow }) => row >= firstRow)!;
-      const file = new PassageFile(shard.path, { mapped: false });
+      const file = new PassageFile(shard.path);
       try {
         const vector = readVector(reader, row);
         const segments = cutSegments(set, row, 1);

@@ -60,7 +60,7 @@ function elementProblems(file: ColumnFile): string[] {
 
 function sampleProblems(file: ColumnFile, column: ShardColumn, shard: OpenedShard): string[] {
   const { folder, manifest } = shard;
-  const passages = new PassageFile(within(folder, manifest.passages.path), { mapped: false });
+  const passages = new PassageFile(within(folder, manifest.passages.path));
   try {
     for (const row of spreadRows([shard], SAMPLED_ROWS)[0]!.rows) {
       const document = passages.document(row);

@@ -22,7 +22,7 @@ export async function passageProblems(
   const path = within(shard.folder, shard.manifest.passages.path);
   let file: PassageFile;
   try {
-    file = new PassageFile(path, { mapped: false });
+    file = new PassageFile(path);
   } catch (error) {
     // Header and size were checked before, so the damage is in the pages.
     return [problemOf(error, path)];

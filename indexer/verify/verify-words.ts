@@ -67,7 +67,7 @@ async function fileProblems(
   const analyser = engineAnalyser(made.analyser);
   const source = { analyser, shards: [{ path, firstRow: 0, rows: shard.manifest.rows }] };
   const problems: VerifyProblem[] = [];
-  const stored = new PassageFile(within(shard.folder, shard.manifest.passages.path), { mapped: false });
+  const stored = new PassageFile(within(shard.folder, shard.manifest.passages.path));
   let index: LexicalIndex | undefined;
   try {
     index = await openNativeLexicalIndex(source, kernel);

@@ -72,7 +72,7 @@ function writeCorpus({ definition, store, base }: RefreshJob, path: string): Wri
     for (const { id, source } of snapshot.changesAfter(base?.seqNo ?? -1)) {
       if (base !== undefined) changed.push(id);
       if (source === null) continue;
-      text += `${writtenRow(definition.name, id, source, definition.fields)}\n`;
+      text += `${writtenRow(definition, id, source)}\n`;
       documents++;
       if (text.length < CHUNK_CHARACTERS) continue;
       writeFileSync(file, text);
@@ -89,7 +89,7 @@ function writeCorpus({ definition, store, base }: RefreshJob, path: string): Wri
 
 async function build({ definition, out }: RefreshJob, corpus: string, documents: number): Promise<void> {
   const { fields, analyser } = definition;
-  const { k1, b } = BM25_PROFILES.elasticsearch;
+  const { k1, b } = definition.bm25 ?? BM25_PROFILES.elasticsearch;
   await buildIndex({
     ...shared(corpus, out),
     bm25: bm25Settings({ analyser, k1, b, fields }),

@@ -67,6 +67,20 @@ Napi::Value cancel(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value watch_file(const Napi::CallbackInfo& info) {
+  return make_handle<WatchPointer>(info.Env(), trawl::WatchedFile::of_library(path_of(info[0], "path")), kWatchTag);
+}
+
+Napi::Value require_unchanged(const Napi::CallbackInfo& info) {
+  handle_of<WatchPointer>(info[0], kWatchTag).object->require_unchanged();
+  return info.Env().Undefined();
+}
+
+Napi::Value close_watch(const Napi::CallbackInfo& info) {
+  handle_of<WatchPointer>(info[0], kWatchTag).object.reset();
+  return info.Env().Undefined();
+}
+
 Napi::Value first_not_f16(const Napi::CallbackInfo& info) {
   const Napi::Float32Array values = floats_of(info[0], "values");
   const size_t index = trawl::first_not_f16(values.Data(), values.ElementLength());
@@ -131,6 +145,9 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<bert_facts>(exports, "bertFacts");
   add<run_bert>(exports, "runBert");
   add<close_bert>(exports, "closeBert");
+  add<watch_file>(exports, "watchFile");
+  add<require_unchanged>(exports, "requireUnchanged");
+  add<close_watch>(exports, "closeWatch");
   add<first_not_f16>(exports, "firstNotHalf");
   add<to_f16>(exports, "toHalves");
   return exports;

@@ -122,8 +122,8 @@ RowsSpec rows_of(const Napi::Value& value, int64_t dimension) {
   for (uint32_t i = 0; i < segments.Length(); ++i) {
     const Napi::HandleScope scope(value.Env());
     const Napi::Object segment = object_of(segments.Get(i), "segment");
-    list.push_back(
-        {path_of(segment.Get("path"), "path"), integer_of(segment.Get("offset"), "offset"), integer_of(segment.Get("bytes"), "bytes")});
+    list.push_back({path_of(segment.Get("path"), "path"), integer_of(segment.Get("offset"), "offset"),
+                    integer_of(segment.Get("bytes"), "bytes"), !segment.Get("adopted").IsUndefined()});
   }
   return {std::move(list), dtype == "float16" ? trawl::RowType::kFloat16 : trawl::RowType::kFloat32, integer_of(spec.Get("rows"), "rows"),
           dimension};

@@ -35,7 +35,7 @@ Napi::Float32Array floats_of(const Napi::Value& value, const std::string& name);
 Napi::Uint8Array bytes_of(const Napi::Value& value, const std::string& name);
 // 'inner-product', 'l2' or 'cosine'.
 trawl::Metric metric_of(const Napi::Value& value);
-// {rows, dtype: 'float32' | 'float16', segments: [{path, offset, bytes}]}. map() opens the files, on any thread.
+// {rows, dtype: 'float32' | 'float16', segments: [{path, offset, bytes, adopted?}]}. map() opens the files, on any thread.
 struct RowsSpec {
   std::vector<trawl::RowSegment> segments;
   trawl::RowType type;

@@ -1,6 +1,7 @@
 // Opens columns, and finds the rows that pass a filter.
 #include <cmath>
 
+#include "base/unchanged.hpp"
 #include "entries.hpp"
 #include "environment.hpp"
 #include "trawl/columns.hpp"
@@ -110,7 +111,12 @@ Napi::Value filter_rows(const Napi::CallbackInfo& info) {
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     std::vector<const trawl::Column*> given;
     for (const ColumnPointer& column : columns) given.push_back(column.get());
-    auto words = std::make_shared<std::vector<uint64_t>>(trawl::rows_that_pass(given, *test, rows, &cancel, pool()));
+    const auto test_rows = [&] { return trawl::rows_that_pass(given, *test, rows, &cancel, pool()); };
+    auto words = std::make_shared<std::vector<uint64_t>>(trawl::over_unchanged(test_rows, [&] {
+      for (const ColumnPointer& column : columns) {
+        for (const auto& file : *column) file->require_unchanged();
+      }
+    }));
     return [words, rows](Napi::Env env) -> Napi::Value {
       if (words->empty()) return Napi::Uint8Array::New(env, 0);
       // JavaScript gets the memory itself, in whole words, so that neither this thread nor a search copies it (request_bitmap.hpp).

@@ -21,7 +21,8 @@ Napi::Value measure_peaks(const Napi::CallbackInfo& info);
 // cancel(id): rejects the promise of the call with CANCELLED soon
 Napi::Value cancel(const Napi::CallbackInfo& info);
 
-// openIndex(id, {metric, dimension, shards: [{rows, dtype, segments, codes?, prefilter?}], liveRows?}) -> Promise<handle>; maps the files
+// openIndex(id, {metric, dimension, shards: [{rows, dtype, segments, codes?, prefilter?}], liveRows?}) -> Promise<handle>; maps the files.
+// What reads mapped files fails with FILE_CHANGED if one of them is no longer what it was when it was opened
 Napi::Value open_index(const Napi::CallbackInfo& info);
 // indexFacts(handle) -> {rows, residentBytes, touchedBytes, mappedBytes, sampledPrefilters}
 Napi::Value index_facts(const Napi::CallbackInfo& info);
@@ -103,6 +104,13 @@ Napi::Value bert_facts(const Napi::CallbackInfo& info);
 Napi::Value run_bert(const Napi::CallbackInfo& info);
 // closeBert(handle)
 Napi::Value close_bert(const Napi::CallbackInfo& info);
+
+// watchFile(path) -> handle of a file that another library reads, whose mappings exist already
+Napi::Value watch_file(const Napi::CallbackInfo& info);
+// requireUnchanged(handle): throws FILE_CHANGED
+Napi::Value require_unchanged(const Napi::CallbackInfo& info);
+// closeWatch(handle)
+Napi::Value close_watch(const Napi::CallbackInfo& info);
 
 // firstNotHalf(values) -> index of the first value that float16 cannot represent exactly, or the length
 Napi::Value first_not_f16(const Napi::CallbackInfo& info);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "arguments.hpp"
+#include "base/mapped_file.hpp"
 #include "jobs.hpp"
 #include "trawl/bert_encoder.hpp"
 #include "trawl/codes_file.hpp"
@@ -57,6 +58,8 @@ using LexicalWriterPointer = std::shared_ptr<LexicalWriter>;
 
 using ColumnPointer = std::shared_ptr<const trawl::Column>;
 
+using WatchPointer = std::shared_ptr<const trawl::WatchedFile>;
+
 using BertPointer = std::shared_ptr<trawl::encoder::BertEncoder>;
 
 // A JavaScript external value that holds a pointer. The object is freed once no job uses it and JavaScript has closed the
@@ -70,6 +73,7 @@ constexpr napi_type_tag kIndexTag = {0x7472617769647831, 1};
 constexpr napi_type_tag kWriterTag = {0x7472617777727431, 1};
 constexpr napi_type_tag kLexicalTag = {0x747261776c657831, 1};
 constexpr napi_type_tag kColumnTag = {0x74726177636f6c31, 1};
+constexpr napi_type_tag kWatchTag = {0x7472617777617463, 1};
 constexpr napi_type_tag kBertTag = {0x7472617762657274, 1};
 constexpr napi_type_tag kLexicalWriterTag = {0x747261776c777231, 1};
 

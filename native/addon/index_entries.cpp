@@ -1,6 +1,7 @@
 // Opens, searches and closes indexes.
 #include <algorithm>
 
+#include "base/unchanged.hpp"
 #include "entries.hpp"
 #include "environment.hpp"
 #include "request_bitmap.hpp"
@@ -102,7 +103,8 @@ Napi::Value upload_index(const Napi::CallbackInfo& info) {
   options.device = integer_of(info[2], "device");
   options.library = path_of(info[3], "library");
   const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
-    auto gpu = std::make_shared<std::unique_ptr<trawl::GpuCodes>>(new trawl::GpuCodes(*index, options, pool(), &cancel));
+    const auto upload = [&] { return std::make_unique<trawl::GpuCodes>(*index, options, pool(), &cancel); };
+    auto gpu = std::make_shared<std::unique_ptr<trawl::GpuCodes>>(trawl::over_unchanged(upload, [&] { index->require_unchanged(); }));
     // On the environment's thread, which also starts the searches.
     return [index, gpu](Napi::Env env) {
       index->gpu = std::move(*gpu);
@@ -157,7 +159,8 @@ Napi::Value search(const Napi::CallbackInfo& info) {
     options.filter_bits = filter ? filter->words(scratch) : nullptr;
     options.gpu = index->gpu.get();
     if (options.gpu != nullptr && !options.gpu->has_failed()) options.batch_queries = options.gpu->max_queries();
-    auto found = std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
+    const auto scan = [&] { return trawl::search(*index, queries->data(), count, options, pool()); };
+    auto found = std::make_shared<trawl::SearchResult>(trawl::over_unchanged(scan, [&] { index->require_unchanged(); }));
     const std::string failure = options.gpu != nullptr ? options.gpu->failure() : "";
     return [found, failure](Napi::Env env) { return result_of(env, *found, failure); };
   };

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/cancel.hpp"
+#include "base/unchanged.hpp"
 #include "entries.hpp"
 #include "environment.hpp"
 #include "lexical_arguments.hpp"
@@ -190,7 +191,8 @@ Napi::Value search_lexical(const Napi::CallbackInfo& info) {
       bags[i] = bag_of_words(holder->index.analyser(), (*queries)[i]);
       terms[i] = static_cast<uint32_t>(bags[i].size());
     }
-    auto found = std::make_shared<LexicalResult>(lexical_search(holder->index, bags, options, pool()));
+    const auto scan = [&] { return lexical_search(holder->index, bags, options, pool()); };
+    auto found = std::make_shared<LexicalResult>(trawl::over_unchanged(scan, [&] { holder->index.require_unchanged(); }));
     return [found, terms](Napi::Env env) { return result_of(env, *found, terms); };
   };
   return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
@@ -231,7 +233,11 @@ Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
     queries->analyse(analysers, cancel);
     std::vector<uint32_t> terms(queries->trees().size());
     for (size_t i = 0; i < terms.size(); i++) terms[i] = queries->count_terms(i);
-    auto found = std::make_shared<LexicalResult>(lexical_search(indexes, queries->trees(), options, pool()));
+    const auto scan = [&] { return lexical_search(indexes, queries->trees(), options, pool()); };
+    const auto require_unchanged = [&] {
+      for (const LexicalIndex* index : indexes) index->require_unchanged();
+    };
+    auto found = std::make_shared<LexicalResult>(trawl::over_unchanged(scan, require_unchanged));
     return [found, terms](Napi::Env env) { return result_of(env, *found, terms); };
   };
   return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
@@ -256,7 +262,9 @@ Napi::Value explain_lexical(const Napi::CallbackInfo& info) {
     auto explained = std::make_shared<Explanation>();
     explained->query = bag_of_words(holder->index.analyser(), query);
     for (WeightedTerm& term : explained->query) term.boost = weight * term.boost;
-    explained->rows = explain(holder->index, explained->query, rows, options, most);
+    const auto require_unchanged = [&] { holder->index.require_unchanged(); };
+    explained->rows =
+        trawl::over_unchanged([&] { return explain(holder->index, explained->query, rows, options, most); }, require_unchanged);
     std::vector<bool> is_found(explained->query.size());
     for (const auto& row : explained->rows) {
       for (const ExplainedTerm& part : row) is_found[part.term] = true;
@@ -266,6 +274,7 @@ Napi::Value explain_lexical(const Napi::CallbackInfo& info) {
       explained->found.push_back(static_cast<uint32_t>(term));
       explained->frequencies.push_back(holder->index.document_frequency(explained->query[term].term));
     }
+    require_unchanged();
     return [explained](Napi::Env env) { return explanation_arrays(env, *explained); };
   });
 }

@@ -1,4 +1,5 @@
 // Verifies codes and prefilters.
+#include "base/unchanged.hpp"
 #include "entries.hpp"
 #include "environment.hpp"
 #include "trawl/verify.hpp"
@@ -25,7 +26,9 @@ Napi::Value verify_codes(const Napi::CallbackInfo& info) {
   const RowsSpec rows = rows_of(info[2], dimension_of(info[3]));
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     const auto codes = trawl::CodesFile::open(path);
-    return deliver(trawl::verify_codes(*codes, *rows.map(), pool(), &cancel));
+    const auto mapped = rows.map();
+    const auto require_unchanged = [&] { codes->require_unchanged(), mapped->require_unchanged(); };
+    return deliver(trawl::over_unchanged([&] { return trawl::verify_codes(*codes, *mapped, pool(), &cancel); }, require_unchanged));
   });
 }
 
@@ -36,7 +39,10 @@ Napi::Value verify_prefilter(const Napi::CallbackInfo& info) {
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     const auto prefilter = trawl::PrefilterFile::open(path);
     const auto codes = trawl::CodesFile::open(codes_path, trawl::CodesAccess::kSparse);
-    return deliver(trawl::verify_prefilter(*prefilter, *codes, *rows.map(), pool(), &cancel));
+    const auto mapped = rows.map();
+    const auto require_unchanged = [&] { prefilter->require_unchanged(), codes->require_unchanged(), mapped->require_unchanged(); };
+    return deliver(
+        trawl::over_unchanged([&] { return trawl::verify_prefilter(*prefilter, *codes, *mapped, pool(), &cancel); }, require_unchanged));
   });
 }
 

@@ -29,6 +29,8 @@ export const ERROR_CODES = {
   INDEX_FILE_MISSING: 'A file that the manifest names does not exist.',
   INDEX_FILE_TRUNCATED: 'The size of an index file differs from its manifest or its own header.',
   INDEX_FILE_FOREIGN: 'The format of an index file differs from its manifest, or the file belongs to another index.',
+  FILE_CHANGED:
+    'A file of an open index or model was changed, truncated or removed, or cannot be read any more. Its index answers nothing until it is reloaded.',
   INDEX_CHECKSUM_MISMATCH: 'The content of an index file differs from its recorded checksum.',
   // Model
   MODEL_NOT_FOUND: 'No model folder has that name or path.',

@@ -50,10 +50,14 @@ interface RetrieveOptions {
  * (RetryOptions). Because a busy server lets requests wait, a call has no time limit except `fetch`'s own (in Node, five minutes
  * without a byte of the response); use `signal` to set one. JSON.parse rounds integers beyond 2^53 in documents.
  *
+ * A client belongs to its thread: `postMessage` and `structuredClone` refuse it. Make one in each worker thread.
+ *
  * Errors: TrawlResponseError if the server refuses the request, TrawlConnectionError if no server answers.
  */
 export class TrawlClient {
   readonly #requests: Requests;
+  /** A property that is a function cannot be cloned. Without one, the clone would be an empty object. */
+  protected readonly uncloneable = function makeAClientInEachThread(): void {};
 
   constructor(
     url: string | readonly string[] = 'http://127.0.0.1:8000',

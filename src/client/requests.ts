@@ -85,7 +85,7 @@ export class Requests {
     if (body !== undefined) {
       init.method = 'POST';
       init.headers = { ...this.#headers, 'content-type': 'application/json' };
-      init.body = JSON.stringify(body);
+      init.body = JSON.stringify(body, jsonValue);
     }
     try {
       const response = await untilAborted(this.#fetch(`${url}${path}`, init), signal);
@@ -115,6 +115,16 @@ export class Requests {
     const each = [...reasons].map(([url, reason]) => `${url}: ${reason}`).join('; ');
     return new TrawlConnectionError(`No answer from any server. ${each}`, last.url, { cause: last });
   }
+}
+
+/** Values that JSON.stringify would refuse, or write as something else without a word: NaN as null, a Float32Array as an object. */
+function jsonValue(name: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new TypeError(`${name} is ${value}; expected a finite number.`);
+  }
+  if (ArrayBuffer.isView(value) && !(value instanceof DataView)) return Array.from(value as Float64Array);
+  return value instanceof Set ? [...value] : value;
 }
 
 function isAnswer(outcome: Outcome): outcome is Answer {

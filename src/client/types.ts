@@ -17,7 +17,7 @@ export type Query =
 /** The body of POST /v1/search. All fields except `queries` have defaults (docs/http-api.md). */
 export type SearchRequest = Readonly<Partial<Omit<SearchBody, 'queries' | 'exclude'>>> & {
   readonly queries: readonly Query[];
-  readonly exclude?: readonly (string | number)[];
+  readonly exclude?: readonly (string | number | bigint)[];
 };
 
 export type SearchReply = Static<(typeof nativeSearch)['reply']>;

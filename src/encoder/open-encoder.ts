@@ -90,7 +90,12 @@ export async function openModelEncoder(options: EncoderPoolOptions, pools = new 
       return lease.load;
     },
     encode(inputs, { inputType, truncate = 'tail', signal }) {
-      const tokenize = { prefix: prefixes[inputType], maxTokens: maxTokens[inputType], truncate };
+      const isPlain = inputType === 'plain';
+      const tokenize = {
+        prefix: isPlain ? '' : prefixes[inputType],
+        maxTokens: isPlain ? Math.max(maxTokens.query, maxTokens.passage) : maxTokens[inputType],
+        truncate,
+      };
       return lease.encode(inputs, { tokenize, signal });
     },
     close: () => lease.close(),

@@ -90,7 +90,8 @@ export interface EncodeResult {
 }
 
 export interface EncodeOptions {
-  readonly inputType: InputType;
+  /** `plain`: without a prefix, and with the larger of the two limits. */
+  readonly inputType: InputType | 'plain';
   /** Default `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting drops the texts that no worker has received and rejects with CANCELLED. */

@@ -69,6 +69,15 @@ export class RowBitmap {
     }
   }
 
+  /** The rows of a set, or all, from `first` on. */
+  static from(rows: number, first: number, set?: RowBitmap): RowBitmap {
+    const bytes = set?.bytes.slice() ?? new RowBitmap(rows).complement().bytes;
+    const at = Math.max(0, Math.min(Math.floor(first / 8), bytes.length));
+    bytes.fill(0, 0, at);
+    if (at < bytes.length && first > 0) bytes[at]! &= 0xff << (first % 8);
+    return new RowBitmap(rows, bytes);
+  }
+
   /** The sets one after the other: the rows of each set follow the rows of the set before it. */
   static concat(sets: readonly RowBitmap[]): RowBitmap {
     const joined = new RowBitmap(sets.reduce((sum, { rows }) => sum + rows, 0));

@@ -1,4 +1,4 @@
-import type { TrawlError } from '../base/errors.ts';
+import { TrawlError } from '../base/errors.ts';
 import { RunningCalls } from '../base/running-calls.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../encoder/rerank/pair-budget.ts';
 import type { Reranker } from '../encoder/rerank/reranker.ts';
@@ -53,6 +53,8 @@ export class IndexRetriever implements OpenRetriever {
   readonly #shared: SharedSearch;
   readonly #admission: Admission;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
+  /** The first FILE_CHANGED. All later calls fail: the cache and other modes would hide it. */
+  #changed: TrawlError | undefined;
 
   constructor(info: RetrieverInfo, { dense, ...parts }: RetrieverParts, options: ServingOptions = {}) {
     const { maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES, maxRerankTokens = DEFAULT_MAX_RERANK_TOKENS } = options;
@@ -93,7 +95,7 @@ export class IndexRetriever implements OpenRetriever {
 
   /** Continues an accepted request, so it is never refused. */
   explain(call: ExplainCall) {
-    return this.#calls.run(() => this.#index.explain(call));
+    return this.#whileUnchanged(() => this.#index.explain(call));
   }
 
   rerank(call: RerankCall) {
@@ -109,7 +111,17 @@ export class IndexRetriever implements OpenRetriever {
     work: () => Promise<Result>,
     isExempt?: () => boolean,
   ): Promise<Result> {
-    return this.#calls.run(() => this.#admission.run(name, call, work, isExempt));
+    return this.#whileUnchanged(() => this.#admission.run(name, call, work, isExempt));
+  }
+
+  async #whileUnchanged<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#changed !== undefined) throw this.#changed;
+    try {
+      return await this.#calls.run(work);
+    } catch (error) {
+      if (error instanceof TrawlError && error.code === 'FILE_CHANGED') this.#changed ??= error;
+      throw error;
+    }
   }
 
   statistics(): RetrieverStatistics {
@@ -122,7 +134,7 @@ export class IndexRetriever implements OpenRetriever {
   }
 
   get failure(): TrawlError | undefined {
-    return this.#index.failure;
+    return this.#changed ?? this.#index.failure;
   }
 
   close(): Promise<void> {

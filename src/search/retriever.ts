@@ -1,7 +1,7 @@
 import type { TrawlError } from '../base/errors.ts';
 import type { ModelIdentity, QueryTemplate } from '../encoder/identity/model-identity.ts';
 import type { RerankList, RerankOutcome } from '../encoder/rerank/reranker.ts';
-import type { EncodeOutcome, EncoderInput, InputType, TruncateSide } from '../encoder/text-encoder.ts';
+import type { EncodeOptions, EncodeOutcome, EncoderInput, TruncateSide } from '../encoder/text-encoder.ts';
 import type { Bm25Ranking } from '../engine/lexical/bm25.ts';
 import type { TermScore } from '../engine/lexical/lexical-index.ts';
 import type { LexicalQuery } from '../engine/lexical/lexical-query.ts';
@@ -175,7 +175,7 @@ export interface ExplainResult {
 
 export interface EmbedCall extends CallOptions {
   readonly inputs: readonly EncoderInput[];
-  readonly inputType: InputType;
+  readonly inputType: EncodeOptions['inputType'];
   /** As in `RetrieveCall`. */
   readonly template?: QueryTemplate;
   /** Default: `tail`. */

@@ -7,6 +7,7 @@ import { installAccess, installCors } from './access/access.ts';
 import { disconnectIfStalled, IdleConnections } from './connections/disconnects.ts';
 import { ConnectionErrors, installProtocolChecks, WITHOUT_HOST_CHECK } from './connections/protocol-errors.ts';
 import { servesElasticsearch } from './dialects/dispatch.ts';
+import { ELASTICSEARCH_ERRORS, seemsElasticsearch } from './elasticsearch/elasticsearch-error.ts';
 import { PRODUCT_HEADER, registerElasticsearch } from './elasticsearch/register.ts';
 import { installErrorHandler, sendError } from './errors/error-reply.ts';
 import { installUnknownRoutes } from './errors/unknown-routes.ts';
@@ -59,6 +60,7 @@ export function buildApp(source: OpenRetriever | IndexRegistry, options: Partial
       // Fastify does not run hooks for framework errors.
       request.arrivedAt = performance.now();
       reply.headers({ ...headersOfEveryResponse(request), ...productHeaders });
+      request.dialect = hasElasticsearch && seemsElasticsearch(request) ? ELASTICSEARCH_ERRORS : null;
       sendError(
         new TrawlError('NOT_FOUND', 'Route not found: the path of the request cannot be decoded.'),
         request,
@@ -89,7 +91,7 @@ export function buildApp(source: OpenRetriever | IndexRegistry, options: Partial
   installAccess(app, config.keys);
   acceptRawBodies(app);
   installErrorHandler(app, config);
-  installUnknownRoutes(app);
+  installUnknownRoutes(app, hasElasticsearch);
   const replies = new ReplyBudget(config.maxReplyBytesInFlight);
   const bodies = new BodyBudget(config.maxBodyBytesInFlight);
   metrics.watch(holder, { replyBytes: () => replies.bytes, bodyBytes: () => bodies.bytes, server: app.server });

@@ -1,5 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { createUnzip } from 'node:zlib';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { TrawlError } from '../base/errors.ts';
+import { onResponseEnd } from './connections/client-signal.ts';
 import { RequestError } from './errors/request-error.ts';
 
 /** Requests need at most three levels. Deep nesting would overflow the stack of recursive code. */
@@ -17,25 +19,55 @@ const MEDIA_TYPE = /^\s*application\/(?:[\w.!#$&^+-]+\+)?json\s*(?:;.*)?$/i;
 export function acceptRawBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  acceptCompressedBodies(app);
 }
 
-/** The only accepted content coding, because a compressed body could expand to any size. */
-const CODINGS = 'identity';
+/** The content codings that `createUnzip` recognises by the first bytes. */
+const CODINGS = ['gzip', 'x-gzip', 'deflate'];
 
 /**
- * Refuses a content type other than JSON and any content coding, before the body is read. Like the original servers, it also refuses
- * curl's default content type for `-d`. A missing content type is accepted. `accept-encoding` in the response names the accepted
- * coding (RFC 9110, section 15.5.16).
+ * Decompresses the bodies of every route. Fastify and the budget of bodies count the decompressed bytes, so that a small body cannot
+ * expand without limit. `accept-encoding` in a refusal names the accepted codings (RFC 9110, section 15.5.16).
  */
-export function requireJsonMediaType(request: FastifyRequest, reply: FastifyReply): void {
-  const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
-  if (coding !== '' && coding !== CODINGS) {
-    reply.header('accept-encoding', CODINGS);
+function acceptCompressedBodies(app: FastifyInstance): void {
+  app.addHook('onRequest', async ({ headers }, reply) => {
+    const coding = codingOf(headers);
+    if (coding === '' || CODINGS.includes(coding)) return;
+    reply.header('accept-encoding', 'gzip, deflate');
     throw new TrawlError(
       'UNSUPPORTED_MEDIA_TYPE',
-      `Compressed bodies are not supported (content-encoding: ${coding.slice(0, 40)}). Send plain JSON without that header.`,
+      `Bodies with content-encoding: ${coding.slice(0, 40)} are not supported. Send the body as gzip, or plain without that header.`,
     );
-  }
+  });
+  app.addHook('preParsing', ({ headers, raw: request }, { raw: response }, payload, done) => {
+    if (codingOf(headers) === '') return done(null, payload);
+    // Fastify compares the bytes that arrived with the header content-length.
+    const body = Object.assign(createUnzip(), { receivedEncodedLength: 0 });
+    payload.on('data', (chunk: Buffer) => {
+      body.receivedEncodedLength += chunk.length;
+    });
+    payload.on('error', (error) => body.destroy(error));
+    // A refused body is not decompressed to its end.
+    onResponseEnd(request, response, () => {
+      payload.unpipe(body);
+      body.destroy();
+      payload.resume();
+    });
+    done(null, payload.pipe(body));
+  });
+}
+
+/** Empty for a body as it is. */
+function codingOf({ 'content-encoding': coding = '' }: FastifyRequest['headers']): string {
+  const name = coding.trim().toLowerCase();
+  return name === 'identity' ? '' : name;
+}
+
+/**
+ * Refuses a content type other than JSON before the body is read. Like the original servers, it also refuses curl's default content
+ * type for `-d`. A missing content type is accepted.
+ */
+export function requireJsonMediaType(request: FastifyRequest): void {
   const type = request.headers['content-type'];
   if (type === undefined || type === '' || MEDIA_TYPE.test(type)) return;
   throw new TrawlError(

@@ -18,6 +18,12 @@ export interface HookedRequest {
   /** The retriever with its changes. All retrievers of a request share what concerns the request. */
   retriever(inner: Retriever, limits: HookLimits): Retriever;
   /**
+   * Holds back or fails, as its texts decide, a request that embeds or reranks the texts of its client and searches nothing.
+   *
+   * @throws TrawlError PERTURBED for a request that fails on purpose, CANCELLED as soon as the signal aborts.
+   */
+  pass(texts: readonly string[], signal: AbortSignal): Promise<void>;
+  /**
    * Takes note of what the answers of a search say of changes, by the position of each query, or of the search if it has one query without
    * a position.
    */

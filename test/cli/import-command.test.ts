@@ -78,6 +78,27 @@ test('--check-model embeds passages again and refuses a model that did not make 
   assert.equal((await runTrawl([...other, '--check-model', '0'])).code, 0);
 });
 
+test('files in the order of a shell, whose rows do not match, are named', async () => {
+  const parts = join(folder, 'parts');
+  mkdirSync(parts);
+  const rows = readFileSync(vectors).subarray(45);
+  const named = [0, 2, 10].map((number, i) => {
+    const path = join(parts, `emb_${number}.memmap`);
+    writeFileSync(path, rows.subarray(90 * 1024 * i, 90 * 1024 * (i + 1)));
+    return path;
+  });
+  const out = join(folder, 'ordered');
+  assert.equal((await runTrawl(['import', ...named, ...MODEL, '--out', out, '--check-model', '20'])).code, 0);
+  const [zero, two, ten] = named;
+  const again = ['--overwrite', '--check-model', '20'];
+  const { code, stderr } = await runTrawl(['import', zero!, ten!, two!, ...MODEL, '--out', out, ...again]);
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /emb_10\.memmap comes before emb_2\.memmap\. If their rows are, name the folder, or put the pattern/,
+  );
+});
+
 test('a raw memmap and a .npy file are adopted; index --from-embeddings and --copy copy the vectors', async () => {
   const rows = readFileSync(vectors).subarray(45);
   const memmap = join(folder, 'emb_e5.memmap');

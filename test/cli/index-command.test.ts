@@ -100,6 +100,27 @@ test('bad lines, repeated ids and truncated passages are reported with examples'
   assert.match(stderr, /1 passage with the id of an earlier passage:\n {4}"p1" on lines 2, 4/);
 });
 
+test('a column that looks like an id is named in a warning, and the option for it is used by updates, too', async (t) => {
+  const cwd = await tempFolder(t);
+  const rows = ['a', 'b'].map((id) => `${JSON.stringify({ article_id: id, headline: 'H', text: `text ${id}` })}\n`);
+  writeFileSync(join(cwd, 'c.jsonl'), rows.join(''));
+  const first = await runTrawl(['index', 'c.jsonl', '--out', 'ix'], { cwd });
+  assert.match(
+    first.stderr,
+    /Warning: c\.jsonl:1 has no id, but the column "article_id" looks like one.*--id-column article_id/,
+  );
+  const columns = ['--id-column', 'article_id', '--title-column', 'headline'];
+  const { code, stderr } = await runTrawl(['index', 'c.jsonl', '--out', 'ix', '--if-changed', ...columns], { cwd });
+  assert.equal(code, 0, stderr);
+  assert.doesNotMatch(stderr, /Warning|without an id|up to date/);
+  const again = await runTrawl(['index', 'c.jsonl', '--out', 'ix', '--if-changed', ...columns], { cwd });
+  assert.match(again.stderr, /up to date/);
+  const update = await runTrawl(['index', 'c.jsonl', '--out', 'ix', '--update', '--json'], { cwd });
+  assert.equal(jsonOf<{ kept: number }>(update).kept, 2);
+  const { stdout } = await runTrawl(['search', 'ix', 'text b', '--k', '1', '--json'], { cwd });
+  assert.match(stdout, /"id":"b","article_id":"b","title":"H","text":"text b"/);
+});
+
 test('an index is replaced only with --overwrite, and a folder that is no index never', async (t) => {
   const cwd = await tempFolder(t);
   writeFileSync(join(cwd, 'c.jsonl'), lines(2));

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
+import { MessageChannel, Worker } from 'node:worker_threads';
 import { TrawlError } from '../../src/base/errors.ts';
 import { TrawlClient, TrawlConnectionError, TrawlResponseError } from '../../src/client/index.ts';
 import { waitMs } from '../../src/client/retry.ts';
@@ -179,6 +181,67 @@ test('the wait before a retry follows retry-after, or else doubles, up to the ma
     assert.ok(wait >= longest / 2 && wait <= longest);
   }
   assert.ok(waitMs(100_000, null, retry) <= 4_000);
+});
+
+test('clients in worker threads read only answers to their own requests', async (t) => {
+  const documents = Array.from({ length: 200 }, (_, i) => JSON.stringify({ id: `w-${i}`, contents: 'x' }));
+  const { url } = await serve(t, new FakeRetriever({ documents }));
+  const program = `
+    const { parentPort, workerData } = require('node:worker_threads');
+    import(workerData.module).then(async ({ TrawlClient }) => {
+      const client = new TrawlClient(workerData.url);
+      const ids = Array.from({ length: 50 }, (_, i) => 'w-' + (4 * i + workerData.worker));
+      const passages = await Promise.all(ids.map((id) => client.passage(id)));
+      parentPort.postMessage(passages.filter(({ document }, i) => document.id !== ids[i]).length);
+    });`;
+  const module = new URL('../../src/client/index.js', import.meta.url).href;
+  // The client of this thread has open connections.
+  await new TrawlClient(url).passage('w-0');
+  const workers = [0, 1, 2, 3].map(
+    (worker) => new Worker(program, { eval: true, workerData: { module, url, worker } }),
+  );
+  const wrong = await Promise.all(workers.map(async (worker) => (await once(worker, 'message'))[0] as number));
+  assert.deepEqual(wrong, [0, 0, 0, 0]);
+});
+
+test('a client that is posted to another thread or cloned is refused at once', () => {
+  const client = new TrawlClient();
+  const { port1, port2 } = new MessageChannel();
+  const uncloneable = { name: 'DataCloneError', message: /makeAClientInEachThread/ };
+  assert.throws(() => structuredClone(client), uncloneable);
+  assert.throws(() => structuredClone({ clients: [client] }), uncloneable);
+  assert.throws(() => port1.postMessage(client), uncloneable);
+  assert.throws(() => new Worker('', { eval: true, workerData: client }), uncloneable);
+  assert.equal(JSON.stringify({ client }), '{"client":{}}');
+  port1.close();
+  port2.close();
+});
+
+test('big integers, typed arrays and sets are sent as JSON has them; a number that JSON lacks is refused', async (t) => {
+  const { url, requests } = await scriptedServer(t, INDEXES);
+  const client = new TrawlClient(url, SHORT);
+  const others = { scores: Float32Array.of(0.5, -1), seen: new Set([1, 2]), depth: 3n };
+  const request = { queries: ['a'], exclude: [7n, 2n ** 53n + 1n, '7'], others };
+  await client.search(request);
+  assert.deepEqual(requests[0]!.body, {
+    queries: ['a'],
+    exclude: [7, '9007199254740993', '7'],
+    others: { scores: [0.5, -1], seen: [1, 2], depth: 3 },
+  });
+  for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY]) {
+    await assert.rejects(client.search({ queries: ['a'], minScore: wrong }), {
+      name: 'TypeError',
+      message: `minScore is ${wrong}; expected a finite number.`,
+    });
+    await assert.rejects(client.retrieve(['a'], { topk: wrong }), TypeError);
+  }
+  assert.equal(requests.length, 1);
+  const { url: real } = await serve(t, new FakeRetriever());
+  const { results } = await new TrawlClient(real).search({ queries: ['a'], k: 5, exclude: [2n ** 53n + 1n, 3n] });
+  assert.deepEqual(
+    results.map((result) => result.ok && result.hits?.map(({ id }) => String(id)).toSorted()),
+    [['0', '4', 's-1']],
+  );
 });
 
 test('an aborted call rejects with the signal’s reason, is cancelled in the server and is not repeated', async (t) => {

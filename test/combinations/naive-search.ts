@@ -3,6 +3,7 @@ import { withoutQuotes } from '../../src/index/passages/document-fields.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
 import { COLUMNS } from '../engine/filter/arbitrary-filters.ts';
 import { passes } from '../engine/filter/naive-filter.ts';
+import { standardDeviation } from '../helpers/standard-deviation.ts';
 import { type CorpusRow, type GivenBm25, inOrder, type NaiveIndex, type Scored } from './naive-index.ts';
 
 /** The fields of a request to /v1/search that change its hits. */
@@ -82,7 +83,7 @@ export async function searchNaively(
   const wanted = fuse === 'none' && deduplicate === 'none' ? k : Math.max(k, candidates ?? Math.max(10, 2 * k));
   const excluded = new Set(exclude.map(String));
   const considered = Math.max(wanted + excluded.size, rerank?.depth ?? 0);
-  const hybridDepth = body.hybrid?.depth ?? Math.max(100, considered);
+  const hybridDepth = body.hybrid?.depth ?? Math.max(1_000, considered);
   const lists = await Promise.all(
     body.queries.map((query) => rankedLists(query, body, indexes, { models, hybridDepth, isInView })),
   );
@@ -177,14 +178,15 @@ function fusedModes(
   words: readonly Scored[],
   settings: NonNullable<SearchBody['hybrid']>,
 ): Ranked[] {
-  const { fusion = 'weighted', rrfK = 60, depth = 100 } = settings;
+  const { fusion = 'weighted', rrfK = 10, depth = 1_000 } = settings;
   const [dense, bm25] = [near.slice(0, depth), words.slice(0, depth)];
-  const usual = fusion === 'rrf' ? [1, 1] : [0.4, 0.6];
-  const part = (list: readonly Scored[], at: number, weight: number, floor: number): number => {
+  const usual = fusion === 'rrf' ? [1, 1] : [0.5, 0.5];
+  const part = (list: readonly Scored[], at: number, weight: number, others: readonly number[]): number => {
     if (at < 0) return 0;
     if (fusion === 'rrf') return weight / (rrfK + at + 1);
-    const range = list[0]!.score - floor;
-    return weight * (range === 0 ? 1 : (list[at]!.score - floor) / range);
+    const scores = [...list.map(({ score }) => score), ...others];
+    const floor = scores.at(-1)!;
+    return weight * (scores[0] === floor ? 1 : (list[at]!.score - floor) / standardDeviation(scores));
   };
   const rows = new Set([...dense, ...bm25].map(({ row }) => row));
   const fused = [...rows].map((row) => {
@@ -194,10 +196,9 @@ function fusedModes(
     ];
     const place = (list: readonly Scored[], at: number): Place | null =>
       at < 0 ? null : { rank: at + 1, score: list[at]!.score };
-    const wordsFloor = bm25.length < depth ? 0 : bm25.at(-1)!.score;
     const score = Math.fround(
-      part(dense, inDense, settings.denseWeight ?? usual[0]!, dense.at(-1)?.score ?? 0) +
-        part(bm25, inWords, settings.bm25Weight ?? usual[1]!, wordsFloor),
+      part(dense, inDense, settings.denseWeight ?? usual[0]!, []) +
+        part(bm25, inWords, settings.bm25Weight ?? usual[1]!, bm25.length < depth ? [0] : []),
     );
     return { row, score, dense: place(dense, inDense), bm25: place(bm25, inWords) };
   });

@@ -142,7 +142,7 @@ test('a file that is not text is recognised by its first bytes, also in a compre
 
 test('option values that do not exist are refused', () => {
   assert.throws(() => openCorpus(['x'], { format: 'csv' as 'tsv' }), failsWith('USAGE', '"csv"', 'jsonl.gz'));
-  assert.throws(() => openCorpus(['x'], { tsvLayout: 'x' as 'dpr' }), failsWith('USAGE', 'r1-searcher'));
+  assert.throws(() => openCorpus(['x'], { tsvLayout: 'x' }), failsWith('USAGE', 'r1-searcher or the names'));
   assert.throws(() => openCorpus(['x'], { tsvIdType: 'int' as 'integer' }), failsWith('USAGE', 'integer'));
   assert.throws(() => openCorpus(['x'], { maxLineBytes: 0 }), failsWith('USAGE', 'maxLineBytes'));
 });

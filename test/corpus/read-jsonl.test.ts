@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 
 import fc from 'fast-check';
 
+import { documentFields } from '../../src/index/passages/document-fields.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
 test('rows with contents and rows with title and text are read, and the document is the line', async (t) => {
@@ -67,6 +68,55 @@ test('a row without an id has id null', async (t) => {
   assert.equal(passage?.id, null);
 });
 
+test('columns have the names of any collection of this field, in any case', async (t) => {
+  const file = (line: string): string => corpusDir(t).write('c.jsonl', line);
+  for (const [line, document] of [
+    ['{"docid":"d","title":"T","text":"x"}', '{"id":"d","docid":"d","title":"T","text":"x"}'],
+    ['{"ID":"d","Title":"T","TEXT":"x"}', '{"id":"d","title":"T","text":"x"}'],
+    ['{"_id":"d","text":"x"}', '{"_id":"d","text":"x"}'],
+    ['{"doc_id":"d","pid":7,"content":"x"}', '{"id":7,"doc_id":"d","pid":7,"text":"x"}'],
+    ['{"id":null,"psg_id":"d","Contents":"x\\ny"}', '{"id":"d","psg_id":"d","contents":"x\\ny"}'],
+    [
+      '{"docid":9007199254740993,"segment":"x","n":1.50}',
+      '{"id":9007199254740993,"docid":9007199254740993,"text":"x","n":1.50}',
+    ],
+    ['{"id":1,"text":"x","body":"y","docid":"z"}', '{"id":1,"text":"x","body":"y","docid":"z"}'],
+    ['{"id":1,"text":null,"passage":"x","body":4}', '{"id":1,"text":"x","body":4}'],
+    ['{"_index":"i","_id":"a","id":4,"text":"x"}', '{"_index":"i","_id":"a","id":4,"text":"x"}'],
+  ] as const) {
+    const [passage] = await readAll(file(line));
+    assert.equal(passage?.document, document);
+    assert.equal(String(passage.id), String(JSON.parse(document)._index ? 'a' : (documentFields(document).id ?? null)));
+  }
+});
+
+test('options name the columns, and what had the usual name is kept', async (t) => {
+  const file = corpusDir(t).write(
+    'c.jsonl',
+    '{"id":12345678901234567891,"docid":"d","title":"T","text":"t","abstract":"x","head":"H","contents":null}',
+  );
+  const columns = { id: 'docid', text: 'abstract', title: 'head' };
+  const [passage] = await readAll(file, { columns });
+  assert.equal(
+    passage?.document,
+    '{"id":"d","original_id":12345678901234567891,"docid":"d","original_title":"T","original_text":"t","text":"x","title":"H"}',
+  );
+  assert.deepEqual([passage.id, passage.row.text], ['d', 'x']);
+  assert.equal((await readAll(file, { columns: { id: 'title' } }))[0]?.id, 'T');
+  for (const [role, reason] of [
+    ['id', 'expected the column "none" of --id-column, found the columns "id"'],
+    ['text', '--text-column'],
+    ['title', '--title-column'],
+  ] as const) {
+    await assert.rejects(
+      readAll(file, { columns: { [role]: 'none' } }),
+      failsWith('CORPUS_BAD_LINE', `${file}:1`, reason),
+    );
+  }
+  const wrong = failsWith('CORPUS_BAD_LINE', '"contents" must be a string');
+  await assert.rejects(readAll(corpusDir(t).write('d.jsonl', '{"contents":5,"content":"x"}')), wrong);
+});
+
 test('long digit strings, floats and repeated keys are read correctly', async (t) => {
   const file = corpusDir(t).write(
     'c.jsonl',
@@ -105,7 +155,9 @@ const badLines: readonly (readonly [name: string, line: string | Uint8Array, rea
   ['an array', '[]', 'found an array'],
   ['null', 'null', 'found null'],
   ['a string', '"text"', 'found a string'],
-  ['no contents and no text', '{"id":1,"body":"t"}', 'found the columns "id", "body"'],
+  ['no contents and no text', '{"id":1,"foo":"t"}', 'found the columns "id", "foo"; name the text with --text-column'],
+  ['two columns that may be the text', '{"passage":"t","body":"u"}', '"passage" and "body" may both be the text'],
+  ['two columns that may be the id', '{"ID":1,"Id":2,"text":"u"}', 'the right one with --id-column'],
   ['an empty object', '{}', 'found no columns'],
   ['contents of another type', '{"id":1,"contents":5,"text":"t"}', '"contents" must be a string, found a number'],
   ['text of another type', '{"id":1,"text":["t"]}', '"text" must be a string, found an array'],

@@ -103,6 +103,31 @@ test('decimals and dates keep all their digits', async (t) => {
   );
 });
 
+test('ids that are float64 are integers as far as they are exact', async (t) => {
+  const dir = corpusDir(t);
+  const text = { name: 'text', data: ['a', 'b'], type: 'STRING' as const };
+  const exact = dir.write('a.parquet', parquet([{ name: 'id', data: [17, 2 ** 53 - 1], type: 'DOUBLE' }, text]));
+  assert.deepEqual(
+    (await readAll(exact)).map(({ id }) => id),
+    [17, 2 ** 53 - 1],
+  );
+  // pandas makes this of an int64 column with a null.
+  const rounded = dir.write(
+    'b.parquet',
+    parquet([{ name: 'id', data: [Number(4873214862074861568n), 1], type: 'DOUBLE' }, text]),
+  );
+  const reason = '"id" must be a string or an integer of at most 1000 digits, found a float64 that may be rounded';
+  await assert.rejects(readAll(rounded), failsWith('CORPUS_BAD_LINE', `${rounded}:1: `, reason));
+  const other = dir.write(
+    'c.parquet',
+    parquet([{ name: 'n', data: [Number(4873214862074861568n), 1e21], type: 'DOUBLE' }, text]),
+  );
+  assert.deepEqual(
+    (await readAll(other)).map(({ document }) => document),
+    ['{"n":4873214862074861568.0,"text":"a"}', '{"n":1e+21,"text":"b"}'],
+  );
+});
+
 test('null columns stay null, nested values become JSON, dates ISO strings, bytes text or base64', async (t) => {
   const file = corpusDir(t).write(
     'c.parquet',
@@ -145,6 +170,22 @@ test('a text that is not UTF-8 is a bad row', async (t) => {
     parquet([{ name: 'text', data: [Uint8Array.of(0xff)], type: 'BYTE_ARRAY' }]),
   );
   await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'not UTF-8'));
+});
+
+test('columns with other names are found, or named, and their bytes must be text', async (t) => {
+  const dir = corpusDir(t);
+  const file = dir.write(
+    'c.parquet',
+    parquet([
+      { name: 'corpus-id', data: ['a'], type: 'STRING' },
+      { name: 'Passage', data: ['t'], type: 'STRING' },
+      { name: 'raw', data: [Uint8Array.of(0xff)], type: 'BYTE_ARRAY' },
+    ]),
+  );
+  const [passage] = await readAll(file);
+  assert.deepEqual([passage?.id, passage?.document], ['a', '{"id":"a","corpus-id":"a","text":"t","raw":"/w=="}']);
+  const named = readAll(file, { columns: { text: 'raw' } });
+  await assert.rejects(named, failsWith('CORPUS_BAD_LINE', `${file}:1: `, '"raw" must be a string, found bytes'));
 });
 
 test('byte count and checksum cover the whole file', async (t) => {

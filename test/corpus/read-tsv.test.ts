@@ -59,23 +59,67 @@ test('lines end with \\n, \\r\\n or \\r, and blank ones are skipped', async (t) 
   );
 });
 
-test('without a header, two fields are R1-Searcher order and three are DPR order', async (t) => {
+test('without a header, an id and a text are R1-Searcher order', async (t) => {
+  assert.deepEqual(await documents(corpusDir(t).write('a.tsv', '1\tx\n')), ['{"id":1,"contents":"x"}']);
+});
+
+test('a header has the names of any collection of this field, in any case, and ids in any place', async (t) => {
   const dir = corpusDir(t);
-  assert.deepEqual(await documents(dir.write('a.tsv', '1\tx\n')), ['{"id":1,"contents":"x"}']);
-  assert.deepEqual(await documents(dir.write('b.tsv', '1\tx\tT\n')), ['{"id":"1","title":"T","text":"x"}']);
+  const passage = '"title":"T","text":"x"}';
+  for (const [header, line, document] of [
+    ['_id\ttitle\ttext', '1\tT\tx', '{"title":"T","text":"x","_id":"1"}'],
+    ['doc_id\ttitle\ttext', '1\tT\tx', `{"id":"1",${passage.slice(0, -1)},"doc_id":"1"}`],
+    ['ID\tTITLE\tTEXT', '1\tT\tx', `{"id":"1",${passage}`],
+    ['title\ttext\tid', 'T\tx\t1', `{"id":"1",${passage}`],
+    [' pid \tpassage', '1\tx', '{"id":"1","pid":"1","text":"x"}'],
+    ['Passage-ID\tbody\turl', '1\tx\tu', '{"id":"1","Passage-ID":"1","text":"x","url":"u"}'],
+    ['docno\tcontents', '1\tx', '{"id":"1","contents":"x","docno":"1"}'],
+    ['title\ttext', 'T\tx', `{${passage}`],
+  ] as const) {
+    assert.deepEqual(await documents(dir.write('c.tsv', `${header}\n${line}\n`)), [document], header);
+  }
+});
+
+test('options name the columns of a header with other names, and the columns of a file without one', async (t) => {
+  const dir = corpusDir(t);
+  const header = dir.write('a.tsv', 'key\tname\tpara\n01\tT\tx\n');
+  const columns = { id: 'key', title: 'name', text: 'para' };
+  assert.deepEqual(await documents(header, { columns }), ['{"id":"01","key":"01","title":"T","text":"x"}']);
+  await assert.rejects(
+    readAll(header, { columns: { id: 'none', text: 'para' } }),
+    failsWith('CORPUS_FORMAT_UNKNOWN', `${header}:1`, '"none" of --id-column'),
+  );
+  const bare = dir.write('b.tsv', '1\tT\tx\n');
+  assert.deepEqual(await documents(bare, { tsvLayout: 'id,title,text' }), ['{"id":"1","title":"T","text":"x"}']);
+  assert.deepEqual(await documents(bare, { tsvLayout: 'pid, passage, url' }), [
+    '{"id":"1","pid":"1","text":"T","url":"x"}',
+  ]);
+  await assert.rejects(
+    readAll(bare, { tsvLayout: 'id,name,para' }),
+    failsWith('CORPUS_FORMAT_UNKNOWN', `${bare}:1`, 'name it with --text-column'),
+  );
+  const verbatim = dir.write('c.tsv', '1\tx\n');
+  await assert.rejects(
+    readAll(verbatim, { columns: { text: 'para' } }),
+    failsWith(
+      'CORPUS_BAD_LINE',
+      `${verbatim}:1`,
+      'the column "para" of --text-column, found the columns "id", "contents"',
+    ),
+  );
 });
 
 test('the layout can be set', async (t) => {
   const dir = corpusDir(t);
   const three = dir.write('c.tsv', '1\tx\tT\n');
   assert.deepEqual(await documents(three, { tsvLayout: 'r1-searcher' }), ['{"id":1,"contents":"x\\tT"}']);
-  assert.deepEqual(await documents(three, { tsvLayout: 'dpr' }), ['{"id":"1","title":"T","text":"x"}']);
+  assert.deepEqual(await documents(three, { tsvLayout: 'id,text,title' }), ['{"id":"1","title":"T","text":"x"}']);
   await assert.rejects(
     readAll(three, { tsvLayout: 'header' }),
     failsWith('CORPUS_FORMAT_UNKNOWN', `${three}:1`, 'header'),
   );
   const withHeader = dir.write('d.tsv', 'id\ttext\ttitle\n1\tx\tT\n');
-  assert.equal((await readAll(withHeader, { tsvLayout: 'dpr' })).length, 1);
+  assert.equal((await readAll(withHeader, { tsvLayout: 'id,text,title' })).length, 1);
   assert.equal((await readAll(withHeader, { tsvLayout: 'header' })).length, 1);
 });
 
@@ -117,11 +161,15 @@ for (const [name, content, line, reason] of badLines) {
 }
 
 const unknownLayouts: readonly (readonly [name: string, content: string, reason: string])[] = [
-  ['one field', 'just text\n', '1 tab-separated field '],
+  ['one field', 'just text\n', '1 tab-separated field,'],
+  ['three fields without a header, whose order differs between collections', '1\tx\tT\n', 'id,title,text'],
+  ['two fields whose first is no id', 'key\tvalue\n', '2 tab-separated fields'],
+  ['two ids of one rank', 'doc_id\tdocid\ttext\n', '"doc_id" and "docid" may both be the id'],
+  ['two texts', 'id\tpassage\tbody\n', 'name the right one with --text-column'],
   ['four fields without a header', '1\tx\tT\tmore\n', '4 tab-separated fields'],
-  ['a header with neither text nor contents', 'id\ttitle\n1\tT\n', 'neither text nor contents'],
-  ['a header that names a column twice', 'id\ttext\ttext\n', 'names the column "text" twice'],
-  ['a header with a column without a name', 'id\ttext\t\n', 'a column without a name'],
+  ['a header with neither text nor contents', 'id\ttitle\n1\tT\n', 'no column is known to be the text'],
+  ['a header that names a column twice', 'id\ttext\ttext\n', 'the column "text" is named twice'],
+  ['a header with a column without a name', 'id\ttext\t\n', 'a column has no name'],
 ];
 
 for (const [name, content, reason] of unknownLayouts) {

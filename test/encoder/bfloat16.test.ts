@@ -18,6 +18,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint, tinyCrossEncoder } from '../helpers/tiny-checkpoint.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import {
+  assertNoticesTruncation,
   assertSameBitsInAnyBatch,
   assertSameBitsWithEachIsa,
   opened,
@@ -154,6 +155,12 @@ test('damaged weights in bfloat16 are refused with their file', { skip: withoutE
     assert.match(error.message, /model-bfloat16\.bin has no weights of an encoder.*import the model again/);
     return trawlError('MODEL_INVALID')(error);
   });
+});
+
+test('weights in bfloat16 that are truncated while they are in use fail every text, until the encoder is opened again', {
+  skip: withoutEngine,
+}, async (t) => {
+  await assertNoticesTruncation(t, await tinyModel(t), 'bfloat16', 'model-bfloat16.bin');
 });
 
 test("the engine's own message says why a batch failed", { skip: withoutEngine }, async (t) => {

@@ -54,7 +54,9 @@ test('queries and passages have their own prefix and token limit', async (t) => 
   const bare = await open(t, await toyModel(t));
   assert.deepEqual(await vectorOf(encoder, 'a b'), await vectorOf(bare, 'query: a b'));
   assert.deepEqual(await vectorOf(encoder, 'a b', { inputType: 'passage' }), await vectorOf(bare, 'passage: a b'));
+  assert.deepEqual(await vectorOf(encoder, 'a b', { inputType: 'plain' }), await vectorOf(bare, 'a b'));
   const { outcomes } = await encoder.encode(['a '.repeat(100)], { inputType: 'passage' });
+  assert.deepEqual((await encoder.encode(['a '.repeat(100)], { inputType: 'plain' })).outcomes, outcomes);
   assert.deepEqual(outcomes, [{ ok: true, tokens: 64, truncated: true, cut: 'tail' }]);
 });
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type ImportOptions, importModel } from '../../indexer/model-import/import-model.ts';
 import type { Precision } from '../../src/encoder/identity/model-identity.ts';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
+import { EncoderPools } from '../../src/encoder/pool/encoder-pools.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
 import type { EnginePrecision } from '../../src/engine/native/encoder-functions.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
@@ -13,6 +14,7 @@ import { sharedData } from '../helpers/shared-data.ts';
 import { vectorsOf } from '../helpers/smallest-cosine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
 
 const WORDS =
   'a river in the north of seven old towns which is where he was born and two of them were seen by people'.split(' ');
@@ -48,6 +50,30 @@ export async function opened(t: TestContext, model: string, precision: Precision
   const encoder = await openEncoder(model, { precision, workers });
   t.after(() => encoder.close());
   return encoder;
+}
+
+/** Asserts that an encoder fails, and its process goes on, when the file of its weights is truncated; a new one over the old file works. */
+export async function assertNoticesTruncation(t: TestContext, model: string, precision: Precision, file: string) {
+  const path = join(model, file);
+  const bytes = await readFile(path);
+  const pools = new EncoderPools();
+  const open = () => openEncoder(model, { precision, workers: 2, pools });
+  const encoder = await open();
+  t.after(() => encoder.close());
+  const outcomeOf = async (text: string, by = encoder) =>
+    (await by.encode([text], { inputType: 'query' })).outcomes[0]!;
+  assert.equal((await outcomeOf('a river')).ok, true);
+  await truncate(path, 4096);
+  for (const text of ['north', 'south']) {
+    const outcome = await outcomeOf(text);
+    assert.ok(!outcome.ok);
+    assert.ok(trawlError('FILE_CHANGED', new RegExp(`${file} has 4096 bytes`))(outcome.error));
+    assert.equal(encoder.failure?.code, 'FILE_CHANGED');
+  }
+  await writeFile(path, bytes);
+  const again = await open();
+  t.after(() => again.close());
+  assert.equal((await outcomeOf('north', again)).ok, true);
 }
 
 /** Asserts that a text has the same bits alone and with others, on one encoder thread and on two, which divide a lone text. */

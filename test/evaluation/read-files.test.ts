@@ -15,13 +15,13 @@ test('questions are read with and without the optional columns, and ids become s
   const file = fileWith(
     t,
     '\ufeff{"id":1,"question":"Q?","query":"sub","golden_answers":["a","b"],"gold_ids":[7,"x"],"type":"bridge"}\r\n\n' +
-      '{"id":"2","question":"\u2028","gold_ids":null}\n{"id":9007199254740993,"question":"q","round_index":3}',
+      '{"id":"2","question":"\u2028","gold_ids":null}\n{"id":9007199254740993,"question":"q","round_index":3,"gold_ids":[9007199254740993]}',
   );
   const questions = await readQuestions(file);
   assert.deepEqual(questions, [
     { id: '1', question: 'Q?', query: 'sub', goldenAnswers: ['a', 'b'], goldIds: ['7', 'x'], type: 'bridge' },
     { id: '2', question: '\u2028' },
-    { id: '9007199254740993', question: 'q', roundIndex: 3 },
+    { id: '9007199254740993', question: 'q', roundIndex: 3, goldIds: ['9007199254740993'] },
   ]);
   assert.deepEqual(
     judgementsOf(questions),
@@ -33,6 +33,7 @@ test('questions are read with and without the optional columns, and ids become s
           ['x', 1],
         ]),
       ],
+      ['9007199254740993', new Map([['9007199254740993', 1]])],
     ]),
   );
 });
@@ -103,7 +104,7 @@ for (const [line, reason] of [
   ['{"id":1,"question":"q","golden_answers":"a"}', '"golden_answers"'],
   ['{"id":1,"question":"q","golden_answers":[1]}', '"golden_answers"'],
   ['{"id":1,"question":"q","gold_ids":"7"}', '"gold_ids"'],
-  ['{"id":1,"question":"q","gold_ids":[9007199254740993]}', 'gold_ids'],
+  ['{"id":1,"question":"q","gold_ids":[1e300]}', 'gold_ids'],
   ['{"id":"0","question":"again"}', 'line 1'],
   ['{"_id":"0","text":"again"}', 'line 1'],
   ['{"id":"1","text":"a passage, not a question"}', '"question"'],

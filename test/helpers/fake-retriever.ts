@@ -154,7 +154,8 @@ export class FakeRetriever implements OpenRetriever {
   async #embed(call: EmbedCall): Promise<EmbedResult> {
     const vectors = new Float32Array(call.inputs.length * 4);
     const outcomes = call.inputs.map((input, i) => {
-      const text = `${call.inputType}: ${textOf(input)}`;
+      const prefix = call.inputType === 'plain' ? '' : `${call.inputType}: `;
+      const text = prefix + textOf(input);
       vectors.set([text.length, text.charCodeAt(0), text.charCodeAt(1), text.charCodeAt(2)], i * 4);
       return { ok: true, tokens: text.length, truncated: false, cut: 'nothing' } as const;
     });

@@ -65,7 +65,8 @@ export class FakeTextEncoder implements TextEncoder {
       }
       vectors.set(this.vectorOf(text), i * this.dimension);
       const words = text.split(/\s+/).length;
-      const limit = this.identity.maxTokens[options.inputType];
+      const { inputType } = options;
+      const limit = this.identity.maxTokens[inputType === 'plain' ? 'passage' : inputType];
       return {
         ok: true,
         tokens: Math.min(words, limit),

@@ -89,6 +89,8 @@ test('an index is not current if the options of reading would give other passage
   const { current } = await indexed(t);
   assert.equal(await current({ corpusOptions: { tsvIdType: 'string' } }), false);
   assert.equal(await current({ corpusOptions: { tsvLayout: 'r1-searcher' } }), true);
+  // The first rows are the same with it.
+  assert.equal(await current({ corpusOptions: { columns: { text: 'contents' } } }), false);
 });
 
 test('an index is not current if a build would fail at lines that were skipped', async (t) => {

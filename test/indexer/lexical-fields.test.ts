@@ -152,7 +152,7 @@ test('optimize replaces one field by two and back, and weights need two', { skip
 
   const retriever = await openRetriever(fresh.out);
   t.after(() => retriever.close());
-  const search = (weights: object) =>
+  const search = (weights: Record<string, number>) =>
     retriever.retrieve({ queries: ['w0'], k: 3, bm25: { ...BM25_PROFILES.lucene, weights } });
   await assert.rejects(search({ title: 0, text: 0 }), trawlError('INVALID_REQUEST', /all fields are 0/));
   await assert.rejects(search({ contents: 2 }), trawlError('NOT_SUPPORTED', /title and text.*"contents"/));

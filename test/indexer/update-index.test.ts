@@ -21,7 +21,7 @@ import { filesOf, searchIndex, update } from './update.ts';
 import { indexed, kernel, liveIds, row, rows, skip, withoutRow } from './updated-index.ts';
 
 test('of the recorded reading, only the options of a corpus are taken', () => {
-  const options = { format: undefined, tsvLayout: 'auto', tsvIdType: 'auto', skipBadLines: true };
+  const options = { tsvLayout: 'auto', tsvIdType: 'auto', skipBadLines: true };
   const manifest = { shards: [], lastUpdate: { reading: { ...options, format: null, later: 1 } } };
   assert.deepEqual(recordedReading('', manifest as unknown as IndexManifest), options);
 });

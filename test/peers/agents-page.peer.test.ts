@@ -110,7 +110,9 @@ test('SkyRL’s and verl’s own clients read the answers', { skip }, async () =
   assert.deepEqual([answer.verl_status, answer.verl_total, answer.verl_refused], ['success', 4, 'api_error']);
 });
 
-test('RLinf’s own clients read documents, URLs and pages of a corpus without URLs', { skip }, async () => {
+test('RLinf’s own clients read documents, URLs and pages of a corpus without URLs, also those for Serper and Jina’s reader', {
+  skip,
+}, async () => {
   const url = await server.serve({ dialects: ['asearcher'] });
   const [query] = QUERIES;
   const answer = (await CLIENTS.run('rlinf_clients.py', {
@@ -118,7 +120,8 @@ test('RLinf’s own clients read documents, URLs and pages of a corpus without U
     libraries: libraryFolder(),
     query,
     topk: 3,
-  })) as Record<'searched' | 'again', { documents: string[]; urls: string[] }> & { pages: string[] };
+  })) as Record<'searched' | 'again' | 'found', { documents: string[]; urls: string[] }> &
+    Record<'pages' | 'read', string[]>;
   const { outcomes } = await server.retriever.retrieve({ queries: [query!], k: 3 });
   assert.ok(outcomes[0]?.ok === true);
   const rows = outcomes[0].hits.map(({ document }) => JSON.parse(document) as { title: string; text: string });
@@ -126,6 +129,18 @@ test('RLinf’s own clients read documents, URLs and pages of a corpus without U
   assert.deepEqual([answer.searched.documents, answer.searched.urls], [documents, rows.map(({ title }) => title)]);
   assert.deepEqual(answer.again, answer.searched);
   assert.deepEqual(answer.pages, [...documents, '']);
+  assert.equal(answer.found.urls.length, 3);
+  assert.deepEqual(
+    answer.found.documents.map((found) => found.slice(0, 30)),
+    rows.map(({ title, text }) => `${title} ${text}`.slice(0, 30)),
+  );
+  const read = rows.map(
+    ({ title, text }, i) => `Title: ${title}\n\nURL Source: ${answer.found.urls[i]}\n\nMarkdown Content:\n${text}\n`,
+  );
+  assert.deepEqual(answer.read, [
+    ...read,
+    'The current URL cannot be searched. Please switch to a different URL and try again.',
+  ]);
   const setting = /`tools\.search\.(\w+)=/.exec(readFileSync(join(packageRoot, 'docs', 'agents.md'), 'utf8'))?.[1];
   for (const path of ['searchr1/search_tool_worker.py', 'wideseek_r1/tools.py']) {
     assert.ok(library(`rlinf/agents/${path}`).includes(`cfg.tools.search.${setting}`), path);

@@ -1,4 +1,4 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { installOnce, isInstalled } from '../../bench/install-once.ts';
+import { jdkOf, missingJdk } from '../../bench/jdk.ts';
 import { mavenLock } from '../../bench/lucene.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { peerCache } from '../helpers/peers.ts';
@@ -14,6 +15,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 const run = promisify(execFile);
 
 const VERSION = '8.17.1';
+const JAVA_VERSION = 17;
 const PROGRAM = join(packageRoot, 'test', 'peers', 'ElasticsearchNode.java');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 
@@ -48,8 +50,7 @@ export function withoutElasticsearch(): string | false {
 /** Installs the jars of Elasticsearch with Maven, unless they are in the cache. */
 export async function installElasticsearch(note: (text: string) => void): Promise<void> {
   if (withoutElasticsearch() === false) return;
-  if (spawnSync('javac', ['-version']).status !== 0)
-    throw new Error('Elasticsearch needs a JDK of version 17 or newer.');
+  if (jdkOf(JAVA_VERSION) === undefined) throw new Error(`Elasticsearch ${VERSION}: ${missingJdk(JAVA_VERSION)}.`);
   await installOnce(nodeFolder(), { note, lock: mavenLock(peerCache()) }, () => installJars(nodeFolder(), note));
 }
 
@@ -74,7 +75,7 @@ export async function startElasticsearch(t: TestContext): Promise<string> {
   const modules = ['--module-path', join(folder, 'core'), '--add-modules', 'ALL-MODULE-PATH,jdk.net'];
   const data = await tempFolder(t);
   const child = spawn(
-    'java',
+    jdkOf(JAVA_VERSION)?.java ?? 'java',
     ['-Xmx512m', ...modules, PROGRAM, join(folder, 'home'), data, String(http), String(transport)],
     { stdio: ['pipe', 'pipe', 'pipe'] },
   );

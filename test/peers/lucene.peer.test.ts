@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { type Hits, readHits, readTexts, writeTexts } from '../../bench/lexical/text-file.ts';
-import { COMPARED_LUCENE, openLucene, withoutLucene } from '../../bench/lucene.ts';
+import { COMPARED_LUCENE, LUCENE_RELEASES, openLucene, withoutLucene } from '../../bench/lucene.ts';
 import type { ScriptProcess } from '../../bench/script-process.ts';
 import { readSearchCalls } from '../../bench/serve/search-calls.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
@@ -47,11 +47,14 @@ interface Reply {
   readonly java: number;
 }
 
-/** One Java process for all tests. */
-let process: ScriptProcess<Reply> | undefined;
-after(() => process?.close());
-const lucene = (): ScriptProcess<Reply> =>
-  (process ??= openLucene<Reply>(peerCache(), { version: COMPARED_LUCENE, maxHeap: '2g' }));
+/** A Java process for each release, for all tests. */
+const processes = new Map<string, ScriptProcess<Reply>>();
+after(() => Promise.all(Array.from(processes.values(), (process) => process.close())));
+function lucene(version = COMPARED_LUCENE): ScriptProcess<Reply> {
+  const process = processes.get(version) ?? openLucene<Reply>(peerCache(), { version, maxHeap: '2g' });
+  processes.set(version, process);
+  return process;
+}
 
 const readJsonLines = <Row>(path: string): Row[] =>
   readFileSync(sharedData(path), 'utf8')
@@ -231,10 +234,10 @@ const COMPARISONS: readonly Comparison[] = [
 ];
 
 /** Lucene's hits of the queries that it has read. */
-async function luceneHits(folder: string): Promise<Hits[]> {
-  await lucene().ask({ do: 'batch', k: K, threads: 2, limitMs: 1e9 });
+async function luceneHits(folder: string, version: string): Promise<Hits[]> {
+  await lucene(version).ask({ do: 'batch', k: K, threads: 2, limitMs: 1e9 });
   const answer = join(folder, 'answer');
-  await lucene().ask({ do: 'answer', out: answer });
+  await lucene(version).ask({ do: 'answer', out: answer });
   return readHits(answer);
 }
 
@@ -264,9 +267,11 @@ function compareHits(
   return { hits, differences };
 }
 
-for (const { name, corpus, analyser, queries } of COMPARISONS) {
-  test(`scores and ranks over ${name} are Lucene's to the last bit`, {
-    skip: skip || withoutSharedData(corpus) || withoutSharedData(CALLS),
+for (const { version, name, corpus, analyser, queries } of COMPARISONS.flatMap((comparison) =>
+  LUCENE_RELEASES.map((version) => ({ ...comparison, version })),
+)) {
+  test(`scores and ranks over ${name} are those of Lucene ${version} to the last bit`, {
+    skip: withoutEngine || withoutLucene(peerCache(), version) || withoutSharedData(corpus) || withoutSharedData(CALLS),
   }, async (t) => {
     assert.ok(loaded.ok);
     const folder = await tempFolder(t);
@@ -278,15 +283,15 @@ for (const { name, corpus, analyser, queries } of COMPARISONS) {
     const texts = join(folder, 'texts');
     await writeTexts(texts, contentsOf(corpus));
     const luceneIndex = join(folder, 'lucene');
-    await lucene().ask({ do: 'build', analyser, texts, folder: luceneIndex });
+    await lucene(version).ask({ do: 'build', analyser, texts, folder: luceneIndex });
     for (const parameters of PARAMETERS) {
-      await lucene().ask({ do: 'load', analyser, folder: luceneIndex, ...parameters });
+      await lucene(version).ask({ do: 'load', analyser, folder: luceneIndex, ...parameters });
       for (const [what, read] of Object.entries(queries)) {
         const list = await read();
         const path = join(folder, 'queries');
         await writeTexts(path, list);
-        await lucene().ask({ do: 'queries', texts: path });
-        const theirs = await luceneHits(folder);
+        await lucene(version).ask({ do: 'queries', texts: path });
+        const theirs = await luceneHits(folder, version);
         const result = await index.search({ queries: list, k: K, parameters: { ...parameters, k1Factor: false } });
         const { hits, differences } = compareHits(list, result, theirs);
         const which = `${what}, k1 ${parameters.k1}, b ${parameters.b}`;
@@ -301,51 +306,52 @@ for (const { name, corpus, analyser, queries } of COMPARISONS) {
   });
 }
 
-test(`the best of title and text of ${HOTPOT} scores and ranks as Lucene's DisjunctionMaxQuery, to the last bit`, {
-  skip: skip || withoutSharedData(`${HOTPOT}/corpus.jsonl`),
-}, async (t) => {
-  assert.ok(loaded.ok);
-  const folder = await tempFolder(t);
-  const out = join(folder, 'index');
-  const corpus = `${HOTPOT}/corpus.jsonl`;
-  const bm25 = bm25Settings({ analyser: 'standard', ...PARAMETERS[1]!, fields: ['title', 'text'] });
-  await build({ corpus: [sharedData(corpus)], out, kernel: loaded.kernel, bm25, shardRows: 1_000 });
-  const fields = await openLexicalFields(openIndexDirectory(out).lexical);
-  t.after(() => fields.close());
-  const rows = readJsonLines<{ title: string; text: string }>(corpus);
-  const [titles, texts, path] = [join(folder, 'titles'), join(folder, 'texts'), join(folder, 'queries')];
-  await writeTexts(
-    titles,
-    rows.map(({ title }) => title),
-  );
-  await writeTexts(
-    texts,
-    rows.map(({ text }) => text),
-  );
-  const questions = await questionsOf(HOTPOT)();
-  await writeTexts(path, questions);
-  const luceneIndex = join(folder, 'lucene');
-  await lucene().ask({ do: 'build', analyser: 'standard', texts, titles, folder: luceneIndex });
-  for (const parameters of PARAMETERS) {
-    await lucene().ask({ do: 'load', analyser: 'standard', folder: luceneIndex, ...parameters });
-    for (const [titleBoost, tieBreaker] of [
-      [1, 0],
-      [2.5, 0.3],
-      [1, 1],
-    ] as const) {
-      await lucene().ask({ do: 'queries', texts: path, titleBoost, tieBreaker });
-      const theirs = await luceneHits(folder);
-      const ours = await fields.search({
-        queries: questions.map((text) =>
-          bestFields(text, ['title', 'text'], { weights: { title: titleBoost }, tieBreaker }),
-        ),
-        k: K,
-        parameters: { ...parameters, k1Factor: false },
-      });
-      const { hits, differences } = compareHits(questions, ours, theirs);
-      const which = `title ${titleBoost}, tie breaker ${tieBreaker}, k1 ${parameters.k1}`;
-      assert.deepEqual(differences.slice(0, 3), [], `${which}: ${differences.length} queries differ`);
-      t.diagnostic(`${which}: ${hits} hits of ${questions.length} queries have equal rows and score bits`);
+for (const version of LUCENE_RELEASES)
+  test(`the best of title and text of ${HOTPOT} scores and ranks as DisjunctionMaxQuery of Lucene ${version}, to the last bit`, {
+    skip: withoutEngine || withoutLucene(peerCache(), version) || withoutSharedData(`${HOTPOT}/corpus.jsonl`),
+  }, async (t) => {
+    assert.ok(loaded.ok);
+    const folder = await tempFolder(t);
+    const out = join(folder, 'index');
+    const corpus = `${HOTPOT}/corpus.jsonl`;
+    const bm25 = bm25Settings({ analyser: 'standard', ...PARAMETERS[1]!, fields: ['title', 'text'] });
+    await build({ corpus: [sharedData(corpus)], out, kernel: loaded.kernel, bm25, shardRows: 1_000 });
+    const fields = await openLexicalFields(openIndexDirectory(out).lexical);
+    t.after(() => fields.close());
+    const rows = readJsonLines<{ title: string; text: string }>(corpus);
+    const [titles, texts, path] = [join(folder, 'titles'), join(folder, 'texts'), join(folder, 'queries')];
+    await writeTexts(
+      titles,
+      rows.map(({ title }) => title),
+    );
+    await writeTexts(
+      texts,
+      rows.map(({ text }) => text),
+    );
+    const questions = await questionsOf(HOTPOT)();
+    await writeTexts(path, questions);
+    const luceneIndex = join(folder, 'lucene');
+    await lucene(version).ask({ do: 'build', analyser: 'standard', texts, titles, folder: luceneIndex });
+    for (const parameters of PARAMETERS) {
+      await lucene(version).ask({ do: 'load', analyser: 'standard', folder: luceneIndex, ...parameters });
+      for (const [titleBoost, tieBreaker] of [
+        [1, 0],
+        [2.5, 0.3],
+        [1, 1],
+      ] as const) {
+        await lucene(version).ask({ do: 'queries', texts: path, titleBoost, tieBreaker });
+        const theirs = await luceneHits(folder, version);
+        const ours = await fields.search({
+          queries: questions.map((text) =>
+            bestFields(text, ['title', 'text'], { weights: { title: titleBoost }, tieBreaker }),
+          ),
+          k: K,
+          parameters: { ...parameters, k1Factor: false },
+        });
+        const { hits, differences } = compareHits(questions, ours, theirs);
+        const which = `title ${titleBoost}, tie breaker ${tieBreaker}, k1 ${parameters.k1}`;
+        assert.deepEqual(differences.slice(0, 3), [], `${which}: ${differences.length} queries differ`);
+        t.diagnostic(`${which}: ${hits} hits of ${questions.length} queries have equal rows and score bits`);
+      }
     }
-  }
-});
+  });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { openEncoder } from '../../src/encoder/open-encoder.ts';
@@ -8,7 +9,7 @@ import { mineNegatives } from '../../training/mining/mine-negatives.ts';
 import { ROW_FORMAT_NAMES, type RowFormatName } from '../../training/mining/row-formats.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
-import { runTrainingPeer, withoutTraining } from '../helpers/peers.ts';
+import { miniLmFolder, runTrainingPeer, withoutMiniLm, withoutTraining } from '../helpers/peers.ts';
 import { buildSampleIndex } from '../helpers/sample-index.ts';
 import { mineSample, type SampleMining } from '../training/mining/mine-sample.ts';
 import { linesOf, QUESTIONS, questions, SUB_QUERIES } from '../training/mining/mining-corpus.ts';
@@ -250,6 +251,60 @@ test("each format is read by its trainer's own reader, with the texts that were 
     assert.ok(texts.has(text), text);
     assert.equal(ids.length, 4);
   }
+});
+
+test('two steps are trained with the rows of each format', { skip: skip || withoutMiniLm() }, async () => {
+  const rows = async (name: string, args: readonly string[]): Promise<Record<string, string>> => {
+    const files: Record<string, string> = {};
+    for (const format of ROW_FORMAT_NAMES) {
+      const out = join(folder, `${name}-${format}.${format === 'dpr' ? 'json' : 'jsonl'}`);
+      const all = ['--num-negatives', '3', '--range-max', '60', ...args];
+      files[format] = (await mineSample(index, out, format, SUB_QUERIES, all)).out;
+    }
+    return files;
+  };
+  const losses = (await runTrainingPeer('mining_train.py', {
+    model: miniLmFolder(),
+    corpus: join(QUESTIONS, '..', 'passages.jsonl'),
+    files: await rows('train', []),
+    scored: await rows('scored', ['--output-scores']),
+    cache: join(folder, 'trained'),
+  })) as Record<string, readonly number[]>;
+  assert.equal(Object.keys(losses).length, 14);
+  for (const [run, steps] of Object.entries(losses)) {
+    assert.equal(steps.length, 2, run);
+    assert.ok(
+      steps.every((loss) => Number.isFinite(loss) && loss > 0),
+      `${run}: ${steps.join(', ')}`,
+    );
+  }
+});
+
+test('datasets reads rows of which only those after the first 10 MB come from queries with a history', {
+  skip,
+}, async () => {
+  const queries = join(folder, 'late-history.jsonl');
+  const early = linesOf<object>(QUESTIONS);
+  const late = linesOf<object>(SUB_QUERIES).map((line) => ({
+    ...line,
+    history_queries: ['an earlier query'],
+    round_index: 2,
+    dataset: 'sample',
+  }));
+  writeFileSync(queries, [...early, ...late].map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const files: Record<string, string> = {};
+  const rows: Record<string, number> = {};
+  for (const format of ['flagembedding', 'tevatron'] as const) {
+    const args = ['--num-negatives', '250', '--range-max', '270'];
+    const mined = await mineSample(index, join(folder, `late-${format}.jsonl`), format, queries, args);
+    assert.ok(statSync(mined.out).size > 15e6);
+    [files[format], rows[format]] = [mined.out, mined.rows.length];
+  }
+  const read = (await runTrainingPeer('mining_load.py', { files, cache: join(folder, 'late') })) as Record<
+    string,
+    readonly unknown[]
+  >;
+  for (const [format, expected] of Object.entries(rows)) assert.equal(read[format]!.length, expected, format);
 });
 
 interface Table {

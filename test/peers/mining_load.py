@@ -123,7 +123,11 @@ def agentic_r(path):
     """Of each row: the text that is embedded and the ids; all rows have as many."""
     rows = table(path)
     assert len({len(row["passage_ids"]) for row in rows}) == 1
-    assert all(isinstance(row["history_queries"], list) and len(row["scores"]) == len(row["passage_ids"]) for row in rows)
+    for row in rows:
+        assert isinstance(row["history_queries"], list) and len(row["scores"]) == len(row["passage_ids"])
+        # Read for every row, also without the ranking loss.
+        utilities = [score["local_utility"] + score["em"] for score in row["scores"]]
+        assert utilities == sorted(utilities, reverse=True) and utilities[0] > utilities[1]
     return [[f"{row['question']} [SEP] {row['query_text']}", row["passage_ids"]] for row in rows]
 
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { installOnce, isInstalled } from '../../bench/install-once.ts';
-import { javaVersion } from '../../bench/java-version.ts';
+import { jdkOf, missingJdk } from '../../bench/jdk.ts';
 import { mavenLock } from '../../bench/lucene.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { parseOpenSearchAddress } from '../../src/stores/opensearch/opensearch-address.ts';
@@ -57,12 +57,8 @@ export function withoutOpenSearch(): string | false {
 /** Installs the jars of OpenSearch with Maven, unless they are in the cache. */
 export async function installOpenSearch(note: (text: string) => void): Promise<void> {
   if (withoutOpenSearch() === false) return;
-  const java = javaVersion();
-  if (java === undefined || java < JAVA_VERSION) {
-    throw new Error(
-      `OpenSearch ${OPENSEARCH_VERSION} needs a JDK of version ${JAVA_VERSION} or newer; ${java === undefined ? 'no javac was found' : `javac on the PATH is version ${java}`}.`,
-    );
-  }
+  if (jdkOf(JAVA_VERSION) === undefined)
+    throw new Error(`OpenSearch ${OPENSEARCH_VERSION}: ${missingJdk(JAVA_VERSION)}.`);
   const folder = nodeFolder();
   await installOnce(folder, { note, lock: mavenLock(peerCache()) }, async () => {
     note(`Installing OpenSearch ${OPENSEARCH_VERSION} into ${folder} (once)`);
@@ -91,7 +87,15 @@ export function nodeCommand({
   readonly stays: boolean;
 }): string[] {
   const home = nodeFolder();
-  const java = ['java', '-Xmx512m', '-cp', join(home, 'lib', '*'), PROGRAM, join(home, 'home'), data];
+  const java = [
+    jdkOf(JAVA_VERSION)?.java ?? 'java',
+    '-Xmx512m',
+    '-cp',
+    join(home, 'lib', '*'),
+    PROGRAM,
+    join(home, 'home'),
+    data,
+  ];
   return [...java, String(port), String(transport), transports.join(','), ...(stays ? ['stays'] : [])];
 }
 

@@ -81,6 +81,7 @@ for (const [name, texts] of [
       use: 'mean',
       cudaDevice: null,
       shareWeights: false,
+      externalData: [],
       poolsInGraph: false,
     });
     t.after(() => session.close());

@@ -92,9 +92,10 @@ export async function postTo(
 export async function getFrom(app: FastifyInstance, path: string, fields: object): Promise<Posted> {
   const query = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
   const response = await app.inject({ method: 'GET', url: path, query });
+  const isJson = String(response.headers['content-type']).startsWith('application/json');
   return {
     status: response.statusCode,
-    json: JSON.parse(response.payload) as unknown,
+    json: isJson ? (JSON.parse(response.payload) as unknown) : undefined,
     text: response.payload,
     headers: response.headers,
   };

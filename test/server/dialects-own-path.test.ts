@@ -175,6 +175,50 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
+    what: 'TEI: a vector of each text without a prefix; one text has a list too',
+    dialect: 'tei-embed',
+    body: { inputs: 'abc', truncate: true },
+    reply: [[3, 97, 98, 99]],
+  },
+  {
+    what: 'TEI at the root: prompt_name chooses the prefix',
+    dialect: 'tei-embed-root',
+    body: { inputs: ['abc', 'äbc'], prompt_name: 'document' },
+    reply: [
+      [12, 112, 97, 115],
+      [12, 112, 97, 115],
+    ],
+  },
+  {
+    what: 'Serper: a page by the link of a hit, once more as markdown on request',
+    dialect: 'serper-scrape',
+    body: { url: 'https://example.org/wiki/Brooklyn_Bridge#history', includeMarkdown: true },
+    reply: { text: 'A bridge.', markdown: 'A bridge.', metadata: { title: 'Brooklyn Bridge' }, credits: 1 },
+  },
+  {
+    what: 'Serper: a page of a passage without a URL',
+    dialect: 'serper-scrape',
+    body: { url: 'trawl://fake-sample/0' },
+    reply: { text: 'An American actor.', metadata: { title: 'Paul Walker' }, credits: 1 },
+  },
+  {
+    what: 'Serper: a search of papers has links where its clients read them',
+    dialect: 'serper-scholar',
+    body: { q: '', num: 1, page: 2 },
+    reply: {
+      searchParameters: { q: '', type: 'scholar', num: 1, page: 2 },
+      organic: [
+        {
+          title: 'Brooklyn Bridge',
+          link: 'https://example.org/wiki/Brooklyn_Bridge',
+          pdfUrl: 'https://example.org/wiki/Brooklyn_Bridge',
+          snippet: 'A bridge.',
+        },
+      ],
+    },
+    k: 2,
+  },
+  {
     what: 'verl-tool: no actions',
     dialect: 'verl-tool',
     body: { trajectory_ids: [], actions: [] },
@@ -265,4 +309,15 @@ test('/health has the fields that all its clients read, and is a 503 until the i
     corpus_size: 5,
     retrieval_method: 'fake-encoder',
   });
+});
+
+test('Serper: the year of a paper is that of its date', async (t) => {
+  const dates = ['2024-03-01', '1999', 'March 2001', '20240301'];
+  const documents = dates.map((date, i) => JSON.stringify({ id: `${i}`, title: 'T', text: 'x', date }));
+  const { json } = await postTo(build(t, new FakeRetriever({ documents })), '/scholar', { q: '' });
+  const { organic } = json as { organic: { year?: number }[] };
+  assert.deepEqual(
+    organic.map(({ year }) => year),
+    [2024, 1999, undefined, undefined],
+  );
 });

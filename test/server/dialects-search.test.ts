@@ -107,6 +107,32 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
+    what: 'Serper: a list of searches gets a list of replies, each with its own number and page',
+    dialect: 'serper',
+    body: [
+      { q: '', num: 1 },
+      { q: '', num: 1, page: 2 },
+    ],
+    reply: [
+      {
+        searchParameters: { q: '', type: 'search', num: 1, page: 1 },
+        organic: [{ title: 'Paul Walker', link: 'trawl://fake-sample/0', snippet: 'An American actor.', position: 1 }],
+      },
+      {
+        searchParameters: { q: '', type: 'search', num: 1, page: 2 },
+        organic: [
+          {
+            title: 'Brooklyn Bridge',
+            link: 'https://example.org/wiki/Brooklyn_Bridge',
+            snippet: 'A bridge.',
+            position: 2,
+          },
+        ],
+      },
+    ],
+    k: 2,
+  },
+  {
     what: 'Serper: the second page continues the first',
     dialect: 'serper',
     body: { q: '', num: 2, page: 2 },
@@ -179,6 +205,12 @@ test('the dialects of POST /search report wrong values', async (t) => {
     [app, { q: 7 }, 422, 'INVALID_REQUEST', ['body', 'q']],
     [app, { q: 'a', num: 0 }, 422, 'INVALID_REQUEST', ['body', 'num']],
     [app, { q: 'a', num: 60, page: 2 }, 422, 'K_TOO_LARGE', ['body', 'page']],
+    [app, [{ q: 'a' }, { q: 7 }], 422, 'INVALID_REQUEST', ['body', 1, 'q']],
+    [app, [{ q: 'a' }, null], 422, 'INVALID_REQUEST', ['body', 1]],
+    [app, Array(4).fill({ q: 'a' }), 413, 'TOO_MANY_QUERIES'],
+    [app, [{ q: 'a' }, { q: 'b', num: 101 }], 422, 'K_TOO_LARGE', ['body', 'num']],
+    [app, [{ query: 'a' }], 422, 'INVALID_REQUEST', ['body']],
+    [app, [], 422, 'INVALID_REQUEST', ['body']],
     [named, { n_docs: 2 }, 422, 'INVALID_REQUEST', ['body', 'query']],
     [named, { query: 'a', n_docs: 2, diverse_search: true }, 501, 'NOT_SUPPORTED'],
   ];

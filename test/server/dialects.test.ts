@@ -6,13 +6,14 @@ import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, getFrom, postTo } from './build.ts';
 
 test('every example belongs to its dialect and gets a reply that matches the schema', async (t) => {
-  for (const { name, method, path, example, onlyIfNamed, request, reply } of DIALECTS) {
+  for (const { name, method, path, example, onlyIfNamed, request, reply, replyType } of DIALECTS) {
     if (Object.keys(example).length === 0) continue;
     const app = build(t, new FakeRetriever(), { dialects: onlyIfNamed ? [name] : [] });
     const body = name === 'openai-embeddings' ? { ...example, model: 'fake-encoder' } : example;
     const answer = method === 'GET' ? await getFrom(app, path, body) : await postTo(app, path, body);
     assert.equal(answer.status, 200, `${name}: ${answer.text}`);
-    assert.ok(Value.Check(reply, answer.json), name);
+    assert.ok(Value.Check(reply, replyType === undefined ? answer.json : answer.text), name);
+    assert.equal(answer.headers['content-type'], `${replyType ?? 'application/json'}; charset=utf-8`, name);
     const complete = Value.Default(request, structuredClone(body));
     assert.ok(Value.Check(request, complete), name);
   }
@@ -68,10 +69,10 @@ test('on every path: another method is a 405, another content type a 415, a trai
   for (const path of DIALECT_PATHS) {
     const url = path.replace(':index', 'wiki_en');
     const put = await app.inject({ method: 'PUT', url });
-    const methods = DIALECTS.some((dialect) => dialect.path === path && dialect.method === 'GET') ? 'GET, HEAD, ' : '';
+    const methods = app.hasRoute({ method: 'GET', url }) ? 'GET, HEAD, ' : '';
     assert.deepEqual([put.statusCode, put.headers.allow], [405, `${methods}POST, OPTIONS`], path);
     assert.equal((await postTo(app, url, '{}', { 'content-type': 'text/plain' })).status, 415, path);
-    assert.equal((await postTo(app, `${url}/`, '{}')).status, 307, path);
+    if (path !== '/') assert.equal((await postTo(app, `${url}/`, '{}')).status, 307, path);
   }
 });
 

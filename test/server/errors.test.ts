@@ -50,11 +50,12 @@ test('for a bug the client gets code and request id, and the log everything', as
 
 test('one failing query fails the request, and the log has its position', async (t) => {
   const { logger, lines } = memoryLog();
-  const error = new TrawlError('ENCODING_FAILED', 'The encoder failed.');
+  const error = new TrawlError('FILE_CHANGED', '/data/codes.i8 was written to after it was opened.');
   const retriever = new FakeRetriever({ outcome: (_input, i) => (i === 1 ? { ok: false, error } : undefined) });
   const { status, json } = await post(build(t, retriever, { logger }), { queries: ['a', 'b', 'c'] });
-  assert.deepEqual([status, errorOf(json).code], [500, 'ENCODING_FAILED']);
-  assert.deepEqual(lines.find((line) => line.code === 'ENCODING_FAILED')?.details, { query: 1 });
+  assert.deepEqual([status, errorOf(json).code], [503, 'FILE_CHANGED']);
+  const line = lines.find(({ code }) => code === 'FILE_CHANGED');
+  assert.deepEqual([line?.details, line?.level], [{ query: 1 }, 50]);
 });
 
 test('a stored row that is not JSON is an error, never a partial response', async (t) => {

@@ -40,7 +40,7 @@ test('/v1/search tells where each list has a hit, with the ranks and scores of a
   skip,
 }, async () => {
   await served(both, async (post) => {
-    const answer = await post('/v1/search', { ...search, k: 20, hybrid: rrf });
+    const answer = await post('/v1/search', { ...search, k: 20, hybrid: { ...rrf, depth: 100 } });
     assert.equal(answer.body.mode, 'hybrid');
     assert.equal((answer.body.results[0]!.certificate as { depth: number }).depth, 100);
     const lists = await Promise.all(
@@ -54,7 +54,7 @@ test('/v1/search tells where each list has a hit, with the ranks and scores of a
         return at < 0 ? null : { rank: at + 1, score: list[at]!.score };
       });
       assert.deepEqual([hit.dense, hit.bm25], places);
-      const sum = places.reduce((total, place) => total + (place === null ? 0 : 1 / (60 + place.rank)), 0);
+      const sum = places.reduce((total, place) => total + (place === null ? 0 : 1 / (10 + place.rank)), 0);
       assert.equal(hit.score, Math.fround(sum));
     }
     const [usual] = hitsOf(await post('/v1/search', { ...search, mode: 'dense' }));
@@ -78,10 +78,10 @@ test('the settings come from the request, then from the server, then from the de
       assert.deepEqual(await scores({ fusion: 'weighted' }, server), await scores());
       assert.deepEqual(
         await scores({}),
-        await scores({ fusion: 'weighted', denseWeight: 0.4, bm25Weight: 0.6, depth: 100 }),
+        await scores({ fusion: 'weighted', denseWeight: 0.5, bm25Weight: 0.5, depth: 1_000 }),
       );
       assert.notDeepEqual(await scores({ ...rrf, rrfK: 1 }), await scores(rrf));
-      assert.deepEqual(await scores({ ...rrf, rrfK: 60, denseWeight: 1, bm25Weight: 1 }), await scores(rrf));
+      assert.deepEqual(await scores({ ...rrf, rrfK: 10, denseWeight: 1, bm25Weight: 1 }), await scores(rrf));
       const bm25 = { k1: 3, b: 0 };
       const other = hitsOf(await post('/v1/search', { ...search, bm25 }));
       assert.notDeepEqual(
@@ -117,8 +117,14 @@ test('exclusion, deduplication, a lowest score and the fusion of queries work on
   await served(both, async (post) => {
     const all = hitsOf(await post('/v1/search', { ...search, k: 60 }));
     const exclude = all.slice(0, 20).map(({ id }) => id);
-    const rest = hitsOf(await post('/v1/search', { ...search, k: 10, exclude }));
-    assert.deepEqual(rest, all.slice(20, 30), 'ranks and scores are those of the lists before exclusion');
+    const rest = hitsOf(await post('/v1/search', { ...search, k: 270, exclude }));
+    assert.ok(rest.every(({ id }) => !exclude.includes(id)));
+    const denseRanks = rest.map(({ dense }) => dense!.rank).sort((a, b) => a - b);
+    assert.deepEqual(
+      denseRanks,
+      Array.from({ length: 250 }, (_, i) => i + 1),
+      'the lists have no excluded passages',
+    );
     const few = hitsOf(await post('/v1/search', { ...search, k: 60, minScore: all[7]!.score }));
     assert.deepEqual(
       few,
@@ -131,7 +137,7 @@ test('exclusion, deduplication, a lowest score and the fusion of queries work on
   });
 });
 
-test('without a depth the lists are as long as the search needs them, and a given depth bounds it', {
+test('without a depth the lists have 1,000 passages or all, and a given depth bounds them', {
   skip,
 }, async () => {
   await served(both, async (post) => {
@@ -139,9 +145,8 @@ test('without a depth the lists are as long as the search needs them, and a give
       const { certificate } = (await post('/v1/search', { ...search, ...more })).body.results[0]!;
       return (certificate as { depth: number }).depth;
     };
-    assert.equal(await depthOf({ k: 150 }), 150);
-    const ids = hitsOf(await post('/v1/search', { ...search, k: 120 })).map(({ id }) => id);
-    assert.equal(await depthOf({ k: 5, exclude: ids }), 125);
+    assert.equal(await depthOf({ k: 5 }), 270, 'all passages: the index has fewer than 1,000');
+    assert.equal(await depthOf({ k: 5, hybrid: { depth: 150 } }), 150);
     const shallow = hitsOf(await post('/v1/search', { ...search, k: 50, hybrid: { depth: 3 } }));
     assert.ok(shallow.length >= 3 && shallow.length <= 6);
     const refused = await post('/v1/search', { ...search, hybrid: { depth: 300 } }, { maxK: 200 });
@@ -218,20 +223,20 @@ test('explain shows the part of each list, whose sum is the score, with the term
     readonly dense: { readonly rank: number; readonly score: number; readonly part: number } | null;
     readonly bm25: { readonly rank: number; readonly score: number; readonly part: number } | null;
   }
-  interface Range {
-    readonly best: number;
+  interface Scale {
     readonly floor: number;
+    readonly deviation: number;
   }
   await served(both, async (post) => {
     for (const hybrid of [
       { denseWeight: 0.3, bm25Weight: 0.9, depth: 30 },
-      { ...rrf, rrfK: 10 },
+      { ...rrf, rrfK: 20 },
     ]) {
       const plain = hitsOf(await post('/v1/search', { ...search, k: 20, hybrid }));
       const answer = await post('/v1/search', { ...search, k: 20, hybrid, explain: true });
       const hits = hitsOf(answer) as Explained[];
       const [result] = answer.body.results as unknown as [
-        { fusion: { fusion: string; formula: string; lists: [{ dense: Range; bm25: Range }] } },
+        { fusion: { fusion: string; formula: string; lists: [{ dense: Scale; bm25: Scale }] } },
       ];
       const { formula, lists } = result.fusion;
       const [{ dense, bm25 }] = lists;
@@ -241,12 +246,11 @@ test('explain shows the part of each list, whose sum is the score, with the term
         assert.deepEqual([hit.row, hit.score], [plain[i]!.row, plain[i]!.score]);
         assert.ok(!('part' in ((plain[i] as unknown as Explained).dense ?? {})), 'no parts without explain');
         if ('fusion' in hybrid) {
-          if (hit.dense !== null) assert.equal(hit.dense.part, 1 / (10 + hit.dense.rank));
+          if (hit.dense !== null) assert.equal(hit.dense.part, 1 / (20 + hit.dense.rank));
         } else {
           if (hit.dense !== null)
-            assert.equal(hit.dense.part, 0.3 * ((hit.dense.score - dense.floor) / (dense.best - dense.floor)));
-          if (hit.bm25 !== null)
-            assert.equal(hit.bm25.part, 0.9 * ((hit.bm25.score - bm25.floor) / (bm25.best - bm25.floor)));
+            assert.equal(hit.dense.part, 0.3 * ((hit.dense.score - dense.floor) / dense.deviation));
+          if (hit.bm25 !== null) assert.equal(hit.bm25.part, 0.9 * ((hit.bm25.score - bm25.floor) / bm25.deviation));
         }
         assert.equal(hit.bm25 === null || hit.terms.length > 0, true);
       }
@@ -263,7 +267,7 @@ test('the record has fusion, weights and depth of a hybrid search, whether they 
   const retriever = await openRetriever(both, { encoderPools });
   const recorded: RecordedSearch[] = [];
   const record = { record: (_request: object, each: RecordedSearch) => void recorded.push(each) };
-  const app = buildApp(retriever, { mode: 'hybrid', hybrid: { denseWeight: 0.5 }, record });
+  const app = buildApp(retriever, { mode: 'hybrid', hybrid: { denseWeight: 0.3 }, record });
   t.after(async () => {
     await app.close();
     await retriever.close();
@@ -273,8 +277,8 @@ test('the record has fusion, weights and depth of a hybrid search, whether they 
   assert.deepEqual(
     recorded.map(({ hybrid }) => hybrid),
     [
-      { fusion: 'weighted', rrfK: 60, depth: 100, denseWeight: 0.5, bm25Weight: 0.6 },
-      { fusion: 'rrf', rrfK: 60, depth: 7, denseWeight: 1, bm25Weight: 1 },
+      { fusion: 'weighted', rrfK: 10, depth: 1_000, denseWeight: 0.3, bm25Weight: 0.5 },
+      { fusion: 'rrf', rrfK: 10, depth: 7, denseWeight: 1, bm25Weight: 1 },
     ],
   );
 });

@@ -43,6 +43,7 @@ test('a query with scores beyond float32 fails alone: the others of its request 
     assert.deepEqual([together[0]!.hits, together[2]!.hits, beside!.hits], [river!.hits, hill!.hits, danube!.hits]);
     assert.deepEqual([together[1]!.ok, together[1]!.error!.code], [false, 'SCORE_OVERFLOW'], mode);
   }
+  assert.equal((await postTo(app, '/retrieve', { queries: ['huge'], topk: 3 })).status, 422);
   const asked = ['river', 'huge', 'hill'].map((query) => ({ query, rows: [1, 5] }));
   const scored = await results('/v1/score', { queries: asked, modes: ['dense'] });
   const [alone] = await results('/v1/score', { queries: [asked[2]], modes: ['dense'] });
@@ -69,5 +70,26 @@ test('a vector with scores beyond float32 fails alone among the searches of a re
   ]);
   const responses = several.json.responses as unknown as readonly { status: number; hits?: unknown }[];
   assert.deepEqual([responses[0]!.hits, responses[2]!.hits, beside.json.hits], [expected, expected, expected]);
-  assert.ok(responses[1]!.status >= 400 && responses[1]!.status === refused.status, several.text);
+  assert.deepEqual([responses[1]!.status, refused.status], [400, 400], several.text);
+});
+
+test('no finite query vector and no boost makes the interface of Elasticsearch fail: scores are numbers, or the answer is 400', {
+  skip: withoutWords,
+}, async (t) => {
+  for (const metric of ['inner-product', 'cosine', 'l2'] as const) {
+    const { retriever } = await vectorIndex(t, ARTICLES, { metric });
+    const app = elasticsearch(t, retriever);
+    for (const value of [HUGE, -HUGE, 3.4028235e38, 3.41e38, 1e20, 1e-45]) {
+      for (const query_vector of [new Array<number>(8).fill(value), [value, -value, 0, 0, 0, 0, 0, value]]) {
+        for (const boost of [1, HUGE, 1e-45]) {
+          const knn = { field: 'vector', query_vector, k: 2, num_candidates: 9, boost };
+          const { status, json, text } = await ask(app, 'POST', '/_search', { knn });
+          assert.ok(status === 200 || status === 400, `${metric} ${value} ${boost}: ${status} ${text}`);
+          if (status !== 200) continue;
+          const { hits } = json.hits as unknown as { hits: readonly { _score: unknown }[] };
+          for (const { _score } of hits) assert.ok(Number.isFinite(_score), `${metric} ${value} ${boost}: ${text}`);
+        }
+      }
+    }
+  }
 });

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { Agent, request as httpRequest } from 'node:http';
 import { test } from 'node:test';
-import { gzipSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
 import { Check } from 'typebox/schema';
 import { TrawlError } from '../../src/base/errors.ts';
+import { listen } from '../../src/server/connections/listen.ts';
 import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
 import { IndexSlot } from '../../src/server/indexes/index-slot.ts';
 import { HEALTH_OPERATIONS } from '../../src/server/routes/health.ts';
@@ -120,21 +122,64 @@ test('JSON content types, or none, are accepted; all others are a 415 that names
   }
 });
 
-test('a compressed body is a 415 on every route', async (t) => {
-  const app = build(t, undefined, { mcp: { hosts: [] } });
-  const body = { queries: ['a'] };
-  for (const coding of ['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'x-nonsense']) {
-    for (const url of ['/retrieve', '/v1/search', '/v1/embeddings', '/admin/indexes/fake-sample/reload', '/mcp']) {
+test('a body in gzip or deflate is read on every route, and other codings are a 415', async (t) => {
+  const app = build(t, undefined, { mcp: { hosts: [] }, dialects: ['elasticsearch'] });
+  const bodies = {
+    '/retrieve': { queries: ['a'] },
+    '/v1/search': { queries: ['a'] },
+    '/v1/embeddings': { input: ['a'] },
+    '/admin/indexes/fake-sample/reload': {},
+    '/mcp': { jsonrpc: '2.0', id: 1, method: 'ping' },
+    '/_count': { query: { match_all: {} } },
+  };
+  for (const [url, body] of Object.entries(bodies)) {
+    const ask = (sent: unknown, coding: string) => {
       const headers = { 'content-type': 'application/json', 'content-encoding': coding, host: 'localhost' };
-      const { status, text, headers: answered } = await postTo(app, url, gzipSync(JSON.stringify(body)), headers);
-      assert.deepEqual([status, answered['accept-encoding']], [415, 'identity'], `${coding} ${url}`);
-      assert.match(text, /plain JSON/);
+      return postTo(app, url, sent, headers);
+    };
+    const text = JSON.stringify(body);
+    const plain = await ask(body, 'identity');
+    const compressed = {
+      gzip: gzipSync(text),
+      GZIP: gzipSync(text),
+      'x-gzip': gzipSync(text),
+      deflate: deflateSync(text),
+    };
+    for (const [coding, sent] of Object.entries(compressed)) {
+      const { status } = await ask(sent, coding);
+      assert.equal(status, plain.status, `${coding} ${url}`);
+    }
+    for (const coding of ['br', 'zstd', 'identity, gzip', 'x-nonsense']) {
+      const { status, text: refused, headers: answered } = await ask(gzipSync(text), coding);
+      const expected = url === '/_count' ? 406 : 415;
+      assert.deepEqual([status, answered['accept-encoding']], [expected, 'gzip, deflate'], `${coding} ${url}`);
+      assert.match(refused, /Send the body as gzip/);
+    }
+    for (const broken of [text, gzipSync(text).subarray(0, -6)]) {
+      const { status, text: refused } = await ask(Buffer.from(broken), 'gzip');
+      assert.ok(status === 400 || status === 422, `${status} ${url}`);
+      assert.match(refused, /cannot be decompressed/);
     }
   }
-  for (const coding of ['identity', 'Identity', '']) {
-    const headers = { 'content-type': 'application/json', 'content-encoding': coding };
-    assert.equal((await postTo(app, '/retrieve', body, headers)).status, 200, coding);
-  }
+});
+
+test('a compressed body larger than the limit is a 413, and its connection stays usable', async (t) => {
+  const app = build(t, undefined, { maxBodyBytes: 1_000_000 });
+  const url = await listen(app, { host: '127.0.0.1', port: 0 });
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(() => agent.destroy());
+  const send = (body: Buffer): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const request = httpRequest(`${url}/retrieve`, { method: 'POST', headers, agent }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode!));
+      });
+      request.on('error', reject).end(body);
+    });
+  const bomb = gzipSync(JSON.stringify({ queries: ['a'.repeat(20_000_000)] }));
+  assert.ok(bomb.length < 1_000_000);
+  assert.equal(await send(bomb), 413);
+  assert.equal(await send(gzipSync(JSON.stringify({ queries: ['a'] }))), 200);
 });
 
 test('/livez answers from the start, /readyz when the index is open', async (t) => {

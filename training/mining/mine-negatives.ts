@@ -77,7 +77,7 @@ export async function mineNegatives(options: MineOptions): Promise<MiningSummary
   try {
     const inputs = await checksums(options.inputs, options.signal);
     let isBegun = !options.restart && isBegunWith(work, settingsOf(options, inputs));
-    if (isBegun && !hasFiles(work, out, options.format)) {
+    if (isBegun && !hasFiles(work, out)) {
       options.onWarning?.(`A file of the unfinished run in ${work.path} is missing or too short. Starting again.`);
       isBegun = false;
     }
@@ -114,11 +114,11 @@ function refuseInputs({ out, inputs, records }: MineOptions): void {
 }
 
 /** Whether the files of an unfinished run are there with all that the work file says was written. */
-function hasFiles(work: WorkFile, out: string, format: RowFormatName): boolean {
+function hasFiles(work: WorkFile, out: string): boolean {
   const finished = work.load<RowBytes>('finished');
   return finished === undefined
-    ? haveRowFiles('fits', out, ROW_FORMATS[format], work.load<Progress>('progress')!.bytes)
-    : existsSync(reportPath(out)) && haveRowFiles('isWhole', out, ROW_FORMATS[format], finished);
+    ? haveRowFiles('fits', out, work.load<Progress>('progress')!.bytes)
+    : existsSync(reportPath(out)) && haveRowFiles('isWhole', out, finished);
 }
 
 function settingsOf(options: MineOptions, inputs: Checksums): OutputSettings {
@@ -194,7 +194,7 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions) {
       throwIfCancelled(signal);
       for (const outcome of outcomes) {
         const mined = typeof outcome.result === 'string' ? undefined : outcome.result;
-        const rows = mined === undefined ? [] : ROW_FORMATS[format].rows(mined, origin, row);
+        const rows = mined === undefined ? [] : ROW_FORMATS[format].rows(mined, row);
         if (mined !== undefined) await files.write(rows, mined, origin);
         report.add(outcome, row.numNegatives, rows.length);
       }
@@ -208,8 +208,8 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions) {
   }
   const summary = {
     out: options.out,
-    /** The file with the origin of each row, for trainers that take every column as an input; null if rows have it. */
-    origins: ROW_FORMATS[format].onlyInputs ? originsPath(options.out) : null,
+    /** The file with the origin of each row. */
+    origins: originsPath(options.out),
     origin,
     /** The server that was asked at the end; absent for an index directory. */
     server: options.server,
@@ -263,7 +263,7 @@ function minedBatches(
 async function publish(out: string, work: WorkFile): Promise<MiningSummary> {
   const summary = JSON.parse(await readFile(reportPath(out), 'utf8')) as MiningSummary;
   const bytes = work.load<RowBytes>('finished')!;
-  if (summary.origins !== null) await publishPartial(originsPath(out), bytes.origins);
+  await publishPartial(originsPath(out), bytes.origins);
   await publishPartial(out, bytes.rows);
   await syncFolder(dirname(out));
   work.remove();

@@ -71,7 +71,7 @@ export interface MinedQuery {
   readonly negatives: readonly MinedPassage[];
 }
 
-/** What rows were mined with; stands in each row, or in the file of origins beside them. */
+/** What rows were mined with; stands in each line of the file of origins. */
 export interface MiningOrigin {
   readonly index: string;
   readonly generation: string;

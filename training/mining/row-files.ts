@@ -2,14 +2,7 @@ import { usageError } from '../../src/base/errors.ts';
 import { CheckpointedFile } from '../../src/base/system/checkpointed-file.ts';
 import type { MinedPassage, MinedQuery, MiningOrigin } from './mined-query.ts';
 import { ParquetRows } from './parquet-rows.ts';
-import {
-  originFields,
-  queryFields,
-  ROW_FORMATS,
-  type RowFormat,
-  type RowFormatName,
-  type TrainingRow,
-} from './row-formats.ts';
+import { ROW_FORMATS, type RowFormat, type RowFormatName, type TrainingRow } from './row-formats.ts';
 
 export interface RowBytes {
   readonly rows: number;
@@ -21,7 +14,7 @@ export interface RowCheckpoint extends RowBytes {
 }
 
 interface OpenOptions {
-  readonly row: Parameters<RowFormat['rows']>[2];
+  readonly row: Parameters<RowFormat['rows']>[1];
   readonly checkpoint: RowCheckpoint;
   readonly mode?: number;
 }
@@ -45,39 +38,37 @@ export function originsPath(out: string): string {
 }
 
 /** Whether the partial files have the bytes of a checkpoint (`fits`), or the finished files, renamed or not, these bytes (`isWhole`). */
-export function haveRowFiles(
-  check: 'fits' | 'isWhole',
-  out: string,
-  { onlyInputs }: RowFormat,
-  bytes: RowBytes,
-): boolean {
-  if (!CheckpointedFile[check](out, bytes.rows)) return false;
-  return !onlyInputs || CheckpointedFile[check](originsPath(out), bytes.origins);
+export function haveRowFiles(check: 'fits' | 'isWhole', out: string, bytes: RowBytes): boolean {
+  return CheckpointedFile[check](out, bytes.rows) && CheckpointedFile[check](originsPath(out), bytes.origins);
 }
 
-/** Opens the file of rows, and for trainers that take every column as an input, the file with the origin of each row. */
+/**
+ * Opens the file of rows and the file with the origin of each row. Origins are not in the rows: sentence-transformers takes every column as
+ * an input, and datasets, with which the other trainers read rows, refuses a file if a field such as the history, absent or empty in its
+ * first 10 MB, has a value later.
+ */
 export async function openRowFiles(out: string, format: RowFormat, { row, checkpoint, mode }: OpenOptions) {
   const isEmpty = checkpoint.rows === 0;
   const columns = isParquet(out) ? format.columns?.(row) : undefined;
   const encoder =
     columns === undefined ? jsonRows(format.isArray === true, isEmpty) : new ParquetRows(columns, checkpoint.encoder);
   const file = await CheckpointedFile.open(out, checkpoint.rows, mode);
-  let origins: CheckpointedFile | undefined;
+  let origins: CheckpointedFile;
   try {
     if (isEmpty) await file.write(encoder.begin());
-    if (format.onlyInputs) origins = await CheckpointedFile.open(originsPath(out), checkpoint.origins, mode);
+    origins = await CheckpointedFile.open(originsPath(out), checkpoint.origins, mode);
   } catch (error) {
     await file.close();
     throw error;
   }
   const sync = async (): Promise<RowBytes> => ({
     rows: await file.checkpoint(),
-    origins: (await origins?.checkpoint()) ?? 0,
+    origins: await origins.checkpoint(),
   });
   return {
     async write(rows: readonly TrainingRow[], mined: MinedQuery, origin: MiningOrigin): Promise<void> {
       await file.write(encoder.add(rows));
-      await origins?.write(rows.map((each) => `${originLine(each, mined, origin)}\n`).join(''));
+      await origins.write(rows.map((each) => `${originLine(each, mined, origin)}\n`).join(''));
     },
     checkpoint: async (): Promise<RowCheckpoint> => ({ ...(await sync()), encoder: encoder.state() }),
     /** Writes what comes after the last row. Returns the bytes of the finished files. No checkpoint may follow. */
@@ -87,19 +78,26 @@ export async function openRowFiles(out: string, format: RowFormat, { row, checkp
     },
     async close(): Promise<void> {
       await file.close();
-      await origins?.close();
+      await origins.close();
     },
   };
 }
 
-function originLine({ positives, negatives }: TrainingRow, mined: MinedQuery, origin: MiningOrigin): string {
+function originLine({ positives, negatives }: TrainingRow, { query, group }: MinedQuery, origin: MiningOrigin): string {
   const place = ({ id, rank, score }: MinedPassage): object => ({ id, rank, score });
   return JSON.stringify({
-    query_id: mined.query.id,
-    ...queryFields(mined),
+    query_id: query.id,
+    question: query.question,
+    sub_query: query.query,
+    history_queries: query.history,
+    round_index: query.round,
     positives: positives.map(place),
     negatives: negatives.map(place),
-    ...originFields(mined, origin),
+    dataset: query.dataset,
+    group,
+    generation: origin.generation,
+    model: origin.model,
+    reranker: origin.reranker,
   });
 }
 

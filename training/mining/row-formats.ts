@@ -1,5 +1,5 @@
 import { defined } from '../../src/base/objects.ts';
-import type { MinedPassage, MinedQuery, MiningOrigin } from './mined-query.ts';
+import type { MinedPassage, MinedQuery } from './mined-query.ts';
 
 interface RowOptions {
   /** Negatives that a row of a fixed length has. */
@@ -24,37 +24,16 @@ export interface RowColumn {
 export interface RowFormat {
   /** Whether a query with fewer negatives than wanted gets no row. */
   readonly needsAllNegatives?: boolean;
-  /** Whether the trainer takes every column as an input: what a row comes from is then written to a file beside it. */
-  readonly onlyInputs?: boolean;
   /** Whether the file is one JSON array, in place of one JSON object a line. */
   readonly isArray?: boolean;
   /** The columns of the rows as a table, in their order. Absent: they are written as JSON only. */
   columns?(options: RowOptions): readonly RowColumn[];
-  rows(mined: MinedQuery, origin: MiningOrigin, options: RowOptions): readonly TrainingRow[];
-}
-
-/** Where a row comes from: the last fields of each row, or the line of the file of origins. */
-export function originFields({ query, group }: MinedQuery, { generation, model, reranker }: MiningOrigin): object {
-  return defined({ dataset: query.dataset, group, generation, model, reranker });
-}
-
-/** The question and the agent's queries, where the row's query is a composed text. */
-export function queryFields({ query }: MinedQuery): object {
-  return {
-    question: query.question,
-    sub_query: query.query,
-    history_queries: query.history,
-    round_index: query.round,
-  };
+  rows(mined: MinedQuery, options: RowOptions): readonly TrainingRow[];
 }
 
 /** One row for a query, with all its positives. */
-function rowPerQuery(fields: (mined: MinedQuery) => object): RowFormat['rows'] {
-  return (mined, origin) => {
-    const { positives, negatives } = mined;
-    const all = { ...fields(mined), ...queryFields(mined), ...originFields(mined, origin) };
-    return [{ fields: all, positives, negatives }];
-  };
+function rowPerQuery(fields: (mined: MinedQuery) => TrainingRow['fields']): RowFormat['rows'] {
+  return (mined) => [{ fields: fields(mined), positives: mined.positives, negatives: mined.negatives }];
 }
 
 /** One row for each positive, with all negatives. `passages`: the positive first. */
@@ -62,12 +41,12 @@ function rowPerPositive(
   fields: (
     mined: MinedQuery,
     passages: readonly [MinedPassage, ...MinedPassage[]],
-    options: RowOptions & { readonly origin: MiningOrigin },
-  ) => object,
+    options: RowOptions,
+  ) => TrainingRow['fields'],
 ): RowFormat['rows'] {
-  return (mined, origin, options) =>
+  return (mined, options) =>
     mined.positives.map((positive) => ({
-      fields: { ...fields(mined, [positive, ...mined.negatives], { ...options, origin }) },
+      fields: fields(mined, [positive, ...mined.negatives], options),
       positives: [positive],
       negatives: mined.negatives,
     }));
@@ -83,14 +62,13 @@ const SCORES: RowColumn = { name: 'scores', type: 'number', isList: true };
 
 /** sentence-transformers' `triplet`: a row for each positive and negative. */
 const triplet: RowFormat = {
-  onlyInputs: true,
   columns: ({ outputScores }) => [
     ANCHOR,
     { name: 'positive', ...TEXT },
     { name: 'negative', ...TEXT },
     ...(outputScores ? [SCORES] : []),
   ],
-  rows: ({ text, positives, negatives }, _origin, { outputScores }) =>
+  rows: ({ text, positives, negatives }, { outputScores }) =>
     positives.flatMap((positive) =>
       negatives.map((negative) => ({
         fields: {
@@ -108,7 +86,6 @@ const triplet: RowFormat = {
 /** sentence-transformers' `n-tuple`: a row for each positive, with a column for each negative. */
 const nTuple: RowFormat = {
   needsAllNegatives: true,
-  onlyInputs: true,
   columns: ({ numNegatives, outputScores }) => [
     ANCHOR,
     { name: 'positive', ...TEXT },
@@ -125,13 +102,12 @@ const nTuple: RowFormat = {
 
 /** sentence-transformers' `labeled-pair`: a row for each passage; positives have the label 1, negatives 0. */
 const labeledPair: RowFormat = {
-  onlyInputs: true,
   columns: ({ outputScores }) => [
     ANCHOR,
     { name: 'text', ...TEXT },
     outputScores ? { name: 'score', type: 'number' } : { name: 'label', type: 'integer' },
   ],
-  rows({ text, positives, negatives }, _origin, { outputScores }) {
+  rows({ text, positives, negatives }, { outputScores }) {
     const fields = ({ contents, score }: MinedPassage, label: number): TrainingRow['fields'] =>
       outputScores ? { anchor: text, text: contents, score } : { anchor: text, text: contents, label };
     return [
@@ -143,7 +119,6 @@ const labeledPair: RowFormat = {
 
 /** sentence-transformers' `labeled-list`: a row for each positive, with lists of texts and labels. */
 const labeledList: RowFormat = {
-  onlyInputs: true,
   columns: ({ outputScores }) => [
     ANCHOR,
     { name: 'texts', ...TEXT, isList: true },
@@ -189,21 +164,21 @@ const tevatronIds: RowFormat = {
 };
 
 /**
- * The rows of Agentic-R's tevatron, with the passages' ids. Its trainer embeds `question [SEP] query_text`. All rows of a batch need the
- * same number of passages.
+ * The rows of Agentic-R's tevatron, with the passages' ids. Its trainer embeds `question [SEP] query_text`, and reads `em` and
+ * `local_utility` of each score, also without its ranking loss: nothing but which passage is the positive is known of them here. All rows
+ * of a batch need the same number of passages.
  */
 const agenticR: RowFormat = {
   needsAllNegatives: true,
-  rows: rowPerPositive((mined, passages, { origin }) => ({
-    dataset: mined.query.dataset ?? '',
-    query_id: mined.query.id,
-    question: mined.query.question,
-    round_index: mined.query.round ?? 1,
-    history_queries: mined.query.history ?? [],
-    query_text: mined.query.query ?? mined.query.question,
+  rows: rowPerPositive(({ query }, passages) => ({
+    dataset: query.dataset ?? '',
+    query_id: query.id,
+    question: query.question,
+    round_index: query.round ?? 1,
+    history_queries: query.history ?? [],
+    query_text: query.query ?? query.question,
     passage_ids: pluck(passages, 'id'),
-    scores: passages.map(({ score }) => ({ score })),
-    ...originFields(mined, origin),
+    scores: passages.map((_, i) => (i === 0 ? { em: 1, local_utility: 1 } : { em: 0, local_utility: 0 })),
   })),
 };
 
@@ -227,8 +202,7 @@ const flagEmbedding: RowFormat = {
 /** DPR's file: one JSON array with an object for each query. `question` is the text that was embedded. */
 const dpr: RowFormat = {
   isArray: true,
-  rows(mined, origin) {
-    const { query, text, positives, negatives } = mined;
+  rows: rowPerQuery(({ query, text, positives, negatives }) => {
     const context = ({ id, title, text, rank, score }: MinedPassage): object => ({
       title,
       text,
@@ -236,19 +210,15 @@ const dpr: RowFormat = {
       rank,
       score,
     });
-    const fields = {
+    return {
       question: text,
       answers: query.answers,
       positive_ctxs: positives.map(context),
       negative_ctxs: [],
       hard_negative_ctxs: negatives.map(context),
       query_id: query.id,
-      source_question: query.question,
-      ...queryFields(mined),
-      ...originFields(mined, origin),
     };
-    return [{ fields: { ...fields, question: text }, positives, negatives }];
-  },
+  }),
 };
 
 /** The formats of training rows by the names of `--format`. Formats of sentence-transformers have the names that it gives them. */

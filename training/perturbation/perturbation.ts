@@ -3,7 +3,7 @@ import type { Retriever } from '../../src/search/retriever.ts';
 import { type OriginSources, readOrigins } from '../../src/server/recording/read-origins.ts';
 import type { HookedRequest, HookLimits, SearchHook } from '../../src/server/search-hook.ts';
 import { perturbingRetriever } from './perturbing-retriever.ts';
-import { type GoldPassages, RequestPerturbation, UnansweredRequests } from './request-perturbation.ts';
+import { type GoldPassages, RequestPerturbation, type Texts, UnansweredRequests } from './request-perturbation.ts';
 import { PERTURBATIONS, type PerturbationName, type PerturbationSettings } from './settings.ts';
 
 /** Perturbs the searches of an address. One object serves all its requests. */
@@ -54,6 +54,11 @@ class PerturbedRequest implements HookedRequest {
 
   retriever(inner: Retriever, limits: HookLimits): Retriever {
     return perturbingRetriever(inner, this.#perturbation, limits);
+  }
+
+  async pass(texts: readonly string[], signal: AbortSignal): Promise<void> {
+    const asked = texts.map((text): Texts => ['', text]);
+    await this.#perturbation.pass(asked, signal);
   }
 
   note(answers: readonly (Perturbed | undefined)[], positions?: readonly number[]): void {

@@ -34,7 +34,7 @@ interface Change {
 /**
  * A retriever for one request whose searches are perturbed. It stands around the cache, whose answers stay unperturbed, and around the
  * views and the filter of the request, which distractors do not leave. Look-ups by id, scores of given passages, vectors and reranked
- * texts are not searches and pass unchanged.
+ * texts are not searches and pass unchanged; `HookedRequest.pass` holds back a request for vectors or reranking.
  *
  * It keeps nothing between two calls, because a request may have several searches at a time. A deeper search names the call that it
  * continues.

@@ -114,7 +114,7 @@ export function replayedAnswer(
     cut,
     vector: null,
     certificate: { exact: true, rescored: facts?.rescored ?? null, depth: facts?.depth },
-    ranges: facts?.ranges,
+    scales: facts?.scales,
     rerank: facts?.rerank ? { ok: true, ...facts.rerank } : undefined,
   };
 }

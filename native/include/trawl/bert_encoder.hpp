@@ -56,7 +56,7 @@ class BertEncoder {
   // Texts of equal length without padding. ids, types: texts x length; types may be null. hidden_f32: texts x length x hidden.
   // `threads` (at most 8, the calling one included) divide the columns of each product, the heads and the rows of the steps between;
   // the others sleep between runs. One run at a time. Throws kBadArgument for a length outside 1 to the positions of the model, and
-  // for an id or a type outside its table.
+  // for an id or a type outside its table; kFileChanged if the file is no longer what it was when it was opened.
   void run(const int32_t* ids, const int32_t* types, int64_t texts, int64_t length, float* hidden_f32, int64_t threads = 1);
 
  private:

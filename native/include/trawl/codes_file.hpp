@@ -121,6 +121,8 @@ class CodesFile {
   int64_t blocks() const { return blocks_; }
   uint64_t sign_seed() const { return sign_seed_; }
   const std::vector<float>& mean() const { return mean_f32_; }  // [dimension]
+  const std::string& path() const;
+  void require_unchanged() const;  // throws kFileChanged if the file has changed since it was opened
   int64_t bytes() const;
   // A checksum of metric, shape, mean and the tails of all blocks; in files of version 1, of up to 64 evenly spread blocks. A
   // prefilter stores the identity of its codes.

@@ -24,6 +24,7 @@ class ColumnFile {
   ColumnType type() const { return type_; }
   int64_t rows() const { return rows_; }
   int64_t bytes() const;
+  void require_unchanged() const;  // throws kFileChanged if the file has changed since it was opened
   // Bytes of a value: 1, 2 or 4 of a code, 8 of a float64.
   int width() const { return width_; }
   // Null if each row has one element; else the elements of row i are [starts()[i], starts()[i + 1]). The file may be damaged, so

@@ -11,6 +11,7 @@ enum class ErrorCode {
   kBadArgument,        // an invalid shape, option or combination
   kNotFinite,          // NaN or infinity in a row or a query; `item` and `column` say where
   kBadFile,            // a file is truncated, corrupt, of another version, or does not belong to its shard
+  kFileChanged,        // a mapped file is no longer what it was when it was opened
   kReadFailed,         // the operating system refused to open, map or read `path`; `os_error` says why
   kWriteFailed,        // the operating system refused to create, write or sync `path`; `os_error` says why
   kIsaUnavailable,     // the requested instruction set is unknown, or this machine lacks it

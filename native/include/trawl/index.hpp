@@ -32,6 +32,8 @@ class Index {
   // Throws kBadArgument unless there are exactly ceil(rows / 64) words.
   void set_live_rows(std::vector<uint64_t> bits);
 
+  void require_unchanged() const;  // throws kFileChanged if a file has changed since it was opened
+
   Metric metric() const { return metric_; }
   int64_t dimension() const { return dimension_; }
   int64_t rows() const { return rows_; }  // deleted rows included

@@ -35,6 +35,8 @@ class LexicalIndex {
   // Throws kReadFailed, and kBadFile, also if the analyser differs.
   void set_deleted(const std::string& path);
 
+  void require_unchanged() const;  // throws kFileChanged if a file has changed since it was opened
+
   int64_t rows() const;
   Analyser analyser() const;
   LexicalCounts counts() const;

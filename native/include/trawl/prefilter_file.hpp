@@ -90,6 +90,7 @@ class PrefilterFile {
   uint64_t codes_identity() const { return codes_identity_; }
   double orthogonality_error() const { return orthogonality_error_; }
   const std::vector<float>& basis() const { return basis_f32_; }  // [components][dimension]
+  void require_unchanged() const;                                 // throws kFileChanged if the file has changed since it was opened
   int64_t bytes() const;
   PrefilterBlock block(int64_t index) const;
   bool block_checksum_holds(int64_t index) const;

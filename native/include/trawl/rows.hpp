@@ -21,10 +21,10 @@ struct RowSegment {
   std::string path;
   int64_t offset_bytes = 0;
   int64_t bytes = 0;
+  bool adopted = false;  // whether the file belongs to others than the index
 };
 
 // Read-only view of `rows` x `dimension` values. Immutable after construction, so threads may share it.
-// Do not truncate a mapped file while it is open: the process would get SIGBUS. Replace files by rename.
 class Rows {
  public:
   // Throws kBadFile if a segment does not lie inside its file, or the segments do not have rows*dimension*size bytes together.
@@ -42,6 +42,9 @@ class Rows {
   // The row's bytes in the mapping; null if the row spans two segments.
   const uint8_t* bytes_in_place(int64_t row) const;
   int64_t row_bytes() const { return row_bytes_; }
+
+  void require_unchanged() const;                                         // throws kFileChanged if a file has changed since it was opened
+  [[noreturn]] void changed(int64_t row, const std::string& what) const;  // throws kFileChanged for the content of a row
 
   // Copies the row to out[dimension] as float32. The conversion from float16 is exact.
   void copy_row(int64_t row, float* out_f32) const;

@@ -15,6 +15,7 @@ const char* error_code_name(ErrorCode code) {
     case ErrorCode::kBadArgument: return "BAD_ARGUMENT";
     case ErrorCode::kNotFinite: return "NOT_FINITE";
     case ErrorCode::kBadFile: return "BAD_FILE";
+    case ErrorCode::kFileChanged: return "FILE_CHANGED";
     case ErrorCode::kReadFailed: return "READ_FAILED";
     case ErrorCode::kWriteFailed: return "WRITE_FAILED";
     case ErrorCode::kIsaUnavailable: return "ISA_UNAVAILABLE";

@@ -1,6 +1,9 @@
 #include "base/mapped_file.hpp"
 
 #include <cerrno>
+#include <map>
+#include <mutex>
+#include <system_error>
 
 #include "base/os.hpp"
 #include "trawl/error.hpp"
@@ -29,7 +32,64 @@ int64_t open_regular(const std::string& path, OpenFile& opened) {
 
 }  // namespace
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int64_t offset, int64_t bytes) {
+WatchedFile::WatchedFile(const std::string& path, os::File file, Owner owner) : path_(path), owner_(owner) {
+  if (!os::identify(file, opened_)) fail(path, "cannot stat");
+}
+
+WatchedFile::~WatchedFile() {
+  for (const void* mapping : guarded_) os::unguard(mapping, &lost_);
+}
+
+std::shared_ptr<const WatchedFile> WatchedFile::of_library(const std::string& path) {
+  static std::mutex mutex;
+  // One for all threads that have the same content open: a mapping has one guard, whoever of them has made it.
+  static std::map<std::string, std::weak_ptr<WatchedFile>> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<WatchedFile> watched = known[path].lock();
+  if (!watched || !watched->problem().empty()) {
+    OpenFile opened{os::kNoFile};
+    open_regular(path, opened);
+    watched = std::make_shared<WatchedFile>(path, opened.file, Owner::kIndex);
+    known[path] = watched;
+  }
+  for (const os::Range& mapping : os::mappings_of(path)) watched->guard(mapping.begin, mapping.bytes);
+  return watched;
+}
+
+void WatchedFile::guard(const void* mapping, int64_t bytes) {
+  if (os::guard(mapping, bytes, &lost_)) guarded_.push_back(mapping);
+}
+
+std::string WatchedFile::problem() const {
+  os::Identity now;
+  const bool found = os::identify(path_, now);
+  const int error = errno;
+  const bool absent = !found && (error == ENOENT || error == ENOTDIR);
+  const bool same = found && now.device == opened_.device && now.number == opened_.number;
+  if (same && now.bytes != opened_.bytes) {
+    return "has " + std::to_string(now.bytes) + " bytes, but had " + std::to_string(opened_.bytes) + " when it was opened";
+  }
+  if (lost_) return "could not be read: it was truncated, or its disk failed";
+  if (same && now.written_ns != opened_.written_ns) return "was written to after it was opened";
+  if (!found && !absent) return "cannot be examined any more: " + std::generic_category().message(error);
+  if (same || owner_ == Owner::kIndex) return {};
+  return absent ? "was removed or renamed after it was opened" : "is another file than the one that was opened";
+}
+
+void WatchedFile::require_unchanged() const {
+  const std::string what = problem();
+  if (!what.empty()) changed(what);
+}
+
+void WatchedFile::require_readable() const {
+  if (lost_) require_unchanged();
+}
+
+void WatchedFile::changed(const std::string& what) const {
+  throw Error(ErrorCode::kFileChanged, path_ + " " + what + ". Restore the file and reload the index, or build the index again");
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int64_t offset, int64_t bytes, Owner owner) {
   OpenFile opened{os::kNoFile};
   const int64_t size = open_regular(path, opened);
   if (offset < 0 || offset > size || (bytes >= 0 && bytes > size - offset)) {
@@ -40,6 +100,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int6
   if (bytes < 0) bytes = size - offset;
 
   std::shared_ptr<MappedFile> mapped(new MappedFile);
+  mapped->file_ = std::make_unique<WatchedFile>(path, opened.file, owner);
   mapped->bytes_ = bytes;
   if (bytes == 0) return mapped;
   const int64_t step = os::mapping_step();
@@ -47,11 +108,13 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int6
   mapped->mapping_bytes_ = offset - start + bytes;
   mapped->mapping_ = os::map(opened.file, start, mapped->mapping_bytes_);
   if (mapped->mapping_ == nullptr) fail(path, "cannot map");
+  mapped->file_->guard(mapped->mapping_, mapped->mapping_bytes_);
   mapped->data_ = static_cast<const uint8_t*>(mapped->mapping_) + (offset - start);
   return mapped;
 }
 
 MappedFile::~MappedFile() {
+  file_.reset();  // ends the guard
   if (mapping_ != nullptr) os::unmap(mapping_, mapping_bytes_);
 }
 

@@ -76,6 +76,8 @@ std::shared_ptr<const ColumnFile> ColumnFile::open(const std::string& path, Colu
   return column;
 }
 
+void ColumnFile::require_unchanged() const { file_->require_unchanged(); }
+
 int64_t ColumnFile::bytes() const { return file_->bytes(); }
 
 std::string ColumnFile::text(int64_t rank) const {

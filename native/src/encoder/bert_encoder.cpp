@@ -47,6 +47,7 @@ void BertEncoder::run(const int32_t* ids, const int32_t* types, int64_t texts, i
       state_->byte_layer(layer, texts, length, hidden);
     }
   }
+  state_->file.mapping->require_unchanged();
 }
 
 // hidden = norm(words[id] + types[type] + positions[position]), and the same as the input of the first layer.

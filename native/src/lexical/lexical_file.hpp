@@ -31,6 +31,7 @@ class LexicalFile {
   uint32_t rows() const { return static_cast<uint32_t>(header_.rows); }
   const uint8_t* length_codes() const { return length_codes_; }
   int64_t bytes() const { return file_->bytes(); }
+  void require_unchanged() const { file_->require_unchanged(); }
   const std::string& path() const { return path_; }
 
   // Throws kBadFile if the dictionary is damaged.

@@ -39,6 +39,11 @@ void LexicalIndex::set_deleted(const std::string& path) {
   state_->deleted = std::move(file);
 }
 
+void LexicalIndex::require_unchanged() const {
+  for (const Shard& shard : state_->shards) shard.file->require_unchanged();
+  if (state_->deleted != nullptr) state_->deleted->require_unchanged();
+}
+
 int64_t LexicalIndex::rows() const { return state_->rows; }
 uint8_t LexicalIndex::longest_code() const { return state_->longest_code; }
 Analyser LexicalIndex::analyser() const { return state_->analyser; }

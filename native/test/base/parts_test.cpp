@@ -1,10 +1,15 @@
-// Tests of float16, mapped rows, rounding, the rotation, the thread pool, and errors of the operating system.
+// Tests of float16, mapped rows and files, rounding, the rotation, the thread pool, and errors of the operating system.
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <set>
@@ -14,6 +19,7 @@
 #endif
 
 #include "base/aligned_buffer.hpp"
+#include "base/mapped_file.hpp"
 #include "dense/codes/rotation.hpp"
 #include "dense/codes/rounding.hpp"
 #include "oracle.hpp"
@@ -343,4 +349,69 @@ TEST("pool: calls of run() take turns, so a short one does not wait for the end 
   short_ended = true;
   long_call.join();
   CHECK(waited < kItems);
+}
+
+TEST(
+    "mapped files: where a page cannot be read the mapping has zeros, and the file counts as changed, also after it has its old size again") {
+  TempDir directory;
+  const std::string path = directory.file();
+  const std::vector<uint8_t> bytes(1 << 16, 7);
+  write_file(path, bytes.data(), bytes.size());
+  const auto file = trawl::MappedFile::open(path, 10, 60000), unread = trawl::MappedFile::open(path, 0, -1);
+  file->require_unchanged();
+  struct stat before;
+  CHECK_EQUAL(::stat(path.c_str(), &before), 0);
+  CHECK_EQUAL(::truncate(path.c_str(), 5000), 0);
+  CHECK_EQUAL(file->data()[4000], 7);
+  CHECK_EQUAL(file->data()[50000], 0);
+  CHECK_EQUAL(file->data()[59999], 0);
+  CHECK_REFUSED(file->require_unchanged(), ErrorCode::kFileChanged, "has 5000 bytes, but had 65536");
+  CHECK_REFUSED(unread->require_unchanged(), ErrorCode::kFileChanged, "has 5000 bytes, but had 65536");
+  write_file(path, bytes.data(), bytes.size());
+  const struct timespec times[] = {before.st_atim, before.st_mtim};
+  CHECK_EQUAL(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  CHECK_REFUSED(file->require_unchanged(), ErrorCode::kFileChanged, "could not be read");
+  unread->require_unchanged();
+  trawl::MappedFile::open(path, 0, -1)->require_unchanged();
+}
+
+TEST("mapped files: a page that another library mapped reads as zeros, too; a new look at the restored file finds no change") {
+  TempDir directory;
+  const std::string path = directory.file();
+  const std::vector<uint8_t> bytes(1 << 16, 7);
+  write_file(path, bytes.data(), bytes.size());
+  const int descriptor = ::open(path.c_str(), O_RDONLY);
+  const auto map = [&] { return static_cast<const uint8_t*>(::mmap(nullptr, 1 << 16, PROT_READ, MAP_SHARED, descriptor, 0)); };
+  const uint8_t* const mapping = map();
+  const auto watched = trawl::WatchedFile::of_library(path);
+  CHECK(watched == trawl::WatchedFile::of_library(path));
+  watched->require_unchanged();
+  CHECK_EQUAL(::truncate(path.c_str(), 0), 0);
+#ifdef __linux__
+  CHECK_EQUAL(mapping[30000], 0);
+#endif
+  write_file(path, bytes.data(), bytes.size());
+  CHECK_REFUSED(watched->require_unchanged(), ErrorCode::kFileChanged, path);
+  const uint8_t* const second = map();
+  const auto again = trawl::WatchedFile::of_library(path);
+  CHECK_EQUAL(second[30000], 7);
+  again->require_unchanged();
+  ::munmap(const_cast<uint8_t*>(mapping), 1 << 16);
+  ::munmap(const_cast<uint8_t*>(second), 1 << 16);
+  ::close(descriptor);
+}
+
+TEST("mapped files: a signal that no mapping explains ends the process, as before") {
+  TempDir directory;
+  const std::string path = directory.file();
+  write_file(path, "x", 1);
+  const auto file = trawl::MappedFile::open(path, 0, -1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::raise(SIGBUS);
+    ::_exit(0);
+  }
+  int status = 0;
+  CHECK_EQUAL(::waitpid(child, &status, 0), child);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
 }

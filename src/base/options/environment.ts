@@ -2,7 +2,13 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 
 /** Environment variables that other programs define; Trawl gives them the same meaning. */
-type ForeignVariable = `HF_${string}` | 'HUGGING_FACE_HUB_TOKEN' | 'TRANSFORMERS_OFFLINE' | 'XDG_CACHE_HOME';
+type ForeignVariable =
+  | `HF_${string}`
+  | 'HUGGING_FACE_HUB_TOKEN'
+  | 'JAVA_HOME'
+  | 'PATH'
+  | 'TRANSFORMERS_OFFLINE'
+  | 'XDG_CACHE_HOME';
 
 /** An environment variable that is not an option of a command, such as TRAWL_ISA. Only this folder reads the environment. */
 export function environmentVariable(name: `TRAWL_${string}` | ForeignVariable): string | undefined {

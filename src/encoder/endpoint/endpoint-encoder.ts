@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { throwIfCancelled } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import type { ModelIdentity } from '../identity/model-identity.ts';
@@ -43,6 +44,7 @@ interface EndpointEncoderOptions {
 /** One call of `encode`, which its requests fill in. */
 interface Call {
   readonly inputType: InputType;
+  readonly settings: SentSettings;
   readonly signal: AbortSignal;
   readonly texts: string[];
   /** Texts that are refused, or get no usable vector, alone. */
@@ -108,8 +110,11 @@ export class EndpointEncoder implements TextEncoder {
     this.#options.watch.used();
     const begun = performance.now();
     const composed = inputs.map((input) => composeText(input, '', this.separator));
+    const isPlain = inputType === 'plain';
+    const { settings } = this.#options;
     const call: Call = {
-      inputType,
+      inputType: isPlain ? 'passage' : inputType,
+      settings: isPlain ? { ...settings, prefixes: { query: '', passage: '' } } : settings,
       signal: AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]),
       texts: composed.map((text) => text.slice(0, MAX_CHARACTERS)),
       refused: [],
@@ -119,7 +124,7 @@ export class EndpointEncoder implements TextEncoder {
       tokens: 0,
     };
     const sent = [...inputs.keys()].filter((text) => {
-      const refusal = refuseTruncation(inputs[text]!, options);
+      const refusal = refusalOf(inputs[text]!, options, settings);
       if (refusal !== undefined) call.outcomes[text] = { ok: false, error: refusal };
       return refusal === undefined;
     });
@@ -149,7 +154,7 @@ export class EndpointEncoder implements TextEncoder {
    */
   #spacesForEmpty(call: Call): number[] {
     const isEmpty = (text: number): boolean =>
-      call.texts[text]!.trim() === '' && this.#options.settings.prefixes[call.inputType] === '';
+      call.texts[text]!.trim() === '' && call.settings.prefixes[call.inputType] === '';
     const empty = call.refused.filter(isEmpty);
     for (const text of empty) call.texts[text] = ' ';
     if (empty.length > 0 && !this.#hasWarned) {
@@ -179,7 +184,7 @@ export class EndpointEncoder implements TextEncoder {
    * CANCELLED and MODEL_MISMATCH alone.
    */
   async #embed(texts: readonly number[], call: Call): Promise<boolean> {
-    const { client, settings, watch } = this.#options;
+    const { client, watch } = this.#options;
     const count = this.#load.request(texts.length);
     const onStart = (): void => {
       count.start();
@@ -187,7 +192,7 @@ export class EndpointEncoder implements TextEncoder {
     };
     try {
       const contents = texts.map((text) => call.texts[text]!);
-      const { signal } = call;
+      const { settings, signal } = call;
       const { vectors, tokens, server } = await client.embed(contents, call.inputType, settings, { signal, onStart });
       await watch.trusted(server);
       call.tokens = tokens === null || call.tokens === undefined ? undefined : call.tokens + tokens;
@@ -244,7 +249,17 @@ export class EndpointEncoder implements TextEncoder {
 }
 
 /** Only a tokenizer could keep the query and shorten the question. */
-function refuseTruncation(input: EncoderInput, { truncate }: EncodeOptions): TrawlError | undefined {
+function refusalOf(
+  input: EncoderInput,
+  { inputType, truncate }: EncodeOptions,
+  { added }: SentSettings,
+): TrawlError | undefined {
+  if (inputType === 'plain' && !isDeepStrictEqual(added.query, added.passage)) {
+    return new TrawlError(
+      'NOT_SUPPORTED',
+      'The endpoint of this encoder embeds a text as a query or as a passage. Say which: "query" or "passage".',
+    );
+  }
   if (truncate !== 'question' || contextOf(input).length === 0) return undefined;
   return new TrawlError(
     'NOT_SUPPORTED',

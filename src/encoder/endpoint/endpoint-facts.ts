@@ -87,7 +87,8 @@ export async function readFacts(
     (await list(path, 'data')).filter(({ id }) => typeof id === 'string');
 
   const info = await page('/info');
-  if (typeof info.model_id === 'string') return teiFacts(info, shown, wanted);
+  // Trawl's server has `/info` too, and adds prompts itself.
+  if (typeof info.model_id === 'string' && info.server !== 'trawl') return teiFacts(info, shown, wanted);
   const own = await listModels('/v1/models');
   const models = own.length > 0 ? own : await listModels('/models');
   const owner = text(models[0]?.owned_by);

@@ -41,6 +41,7 @@ export function openNativeSession(path: string, precision: EnginePrecision): Ses
           dims: [rows, length, hidden],
         };
       } catch (error) {
+        if (error instanceof TrawlError && error.code === 'FILE_CHANGED') throw error;
         throw batchFailure(error, (error as Error).message, { rows, length });
       }
     },

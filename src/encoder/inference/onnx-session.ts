@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../../base/errors.ts';
 import { widenFloat16 } from '../../base/system/float16.ts';
+import { WatchedFiles } from '../../engine/native/watched-files.ts';
 import type { Pooling } from '../identity/model-identity.ts';
 import { invalidModel } from '../model/json-file.ts';
 import { readOnnxFacts } from '../model/onnx-facts.ts';
@@ -49,6 +50,8 @@ export interface OnnxSessionOptions {
   /** What the output is used for; decides which output is read if none is named. */
   readonly use: Pooling | 'score';
   readonly outputName?: string;
+  /** The files of the weights beside the graph, which onnxruntime maps. */
+  readonly externalData: readonly string[];
   readonly cudaDevice: number | null;
   /** Whether to use the weights from mapped external data files, which all sessions share; if not, each session copies them repacked. */
   readonly shareWeights: boolean;
@@ -122,17 +125,29 @@ export async function openOnnxSession(path: string, options: OnnxSessionOptions)
     }
     throw invalidModel(`onnxruntime cannot load ${path}: ${message}`, { cause: error });
   }
+  let files: WatchedFiles | undefined;
   try {
+    files = new WatchedFiles(options.externalData);
     if (tokenOutput !== undefined) checkTokenOutput(opened.outputMetadata, tokenOutput, path);
     const inputs = opened.inputMetadata.map((input) => checkInput(input, path, use));
     const isPooled = opened.outputNames.includes(POOLED_OUTPUT);
     const output = isPooled ? POOLED_OUTPUT : chooseOutput(opened.outputNames, path, use, outputName);
     return {
       isPooled,
-      run: (batch) => runGraph(opened, inputs, output, batch),
-      close: () => opened.release(),
+      async run(batch) {
+        try {
+          return await runGraph(opened, inputs, output, batch);
+        } finally {
+          files?.requireUnchanged();
+        }
+      },
+      async close() {
+        files?.close();
+        await opened.release();
+      },
     };
   } catch (error) {
+    files?.close();
     await opened.release();
     throw error;
   }

@@ -38,12 +38,19 @@ export class TextModel {
   /** Loads tokenizer and graph, and checks them with one text. Throws MODEL_INVALID, DEVICE_UNAVAILABLE or ENGINE_MISSING. */
   static async open(model: ModelFolder, options: TextModelOptions): Promise<TextModel> {
     const { cudaDevice, shareWeights, padsTexts } = options;
-    const { graphPath, enginePrecision, graphOutput: outputName } = model;
+    const { graphPath, externalData, enginePrecision, graphOutput: outputName } = model;
     const tokenizer = await TextTokenizer.load(model.tokenizerPath);
     const use = model.kind === 'cross-encoder' ? 'score' : model.identity.pooling;
     const session =
       enginePrecision === undefined
-        ? await openOnnxSession(graphPath, { use, outputName, poolsInGraph: padsTexts, cudaDevice, shareWeights })
+        ? await openOnnxSession(graphPath, {
+            use,
+            outputName,
+            externalData,
+            poolsInGraph: padsTexts,
+            cudaDevice,
+            shareWeights,
+          })
         : openNativeSession(graphPath, enginePrecision);
     const opened = new TextModel(model, tokenizer, session);
     try {

@@ -1,4 +1,4 @@
-import { bug, TrawlError } from '../../base/errors.ts';
+import { bug, deserializeError, TrawlError } from '../../base/errors.ts';
 import { keepFloat32OnCuda } from '../../base/options/environment.ts';
 import type { CudaDevices } from '../inference/device.ts';
 import { valuesPerInput } from '../inference/pooling.ts';
@@ -48,7 +48,7 @@ export class EncoderPool {
   readonly dimension: number;
   /** See `TextEncoder.separator`. Only the pool writes `separator` and `failure`. */
   separator: string | null = null;
-  /** Set once every thread has died too often. All texts then fail until a reload opens a new pool. */
+  /** Set once every thread has died too often, or a file of the model has changed. All texts then fail until a reload opens a new pool. */
   failure: TrawlError | undefined;
   readonly #options: EncoderPoolOptions;
   /** The limit of each thread's batches, equal for all threads of a device. Null: texts run unpadded. */
@@ -177,6 +177,8 @@ export class EncoderPool {
         this.#sizer.observe(chunk.weight, encoded.elapsedMs, chunk.isGrouped);
         this.#countsTokens &&= encoded.canGroup !== false;
         this.#limitBatches(place, encoded.batchTokens);
+        const changed = encoded.failures.find(({ error }) => error.code === 'FILE_CHANGED');
+        if (changed !== undefined) this.failure ??= deserializeError(changed.error);
         let offset = 0;
         for (const slice of chunk.slices) {
           slice.call.user.texts += slice.inputs.length;

@@ -11,17 +11,22 @@ export function columnValues(
   row: unknown,
   { name, type }: Column,
 ): readonly StoredValue[] | { readonly wrong: string } {
-  const found: unknown[] = [];
-  if (isObject(row) && Object.hasOwn(row, name)) collect(row[name], [], found);
-  else collect(row, name.split('.'), found);
   const values: StoredValue[] = [];
-  for (const value of found) {
+  for (const value of valuesAt(row, name)) {
     const stored = storedValue(type, value);
     if (stored === undefined)
       return { wrong: `${JSON.stringify(name)} is a ${type}, but found ${describe(value, type)}` };
     values.push(stored);
   }
   return values;
+}
+
+/** The values of a row under a name, as `columnValues` finds them, of any type but null. */
+export function valuesAt(row: unknown, name: string): readonly unknown[] {
+  const found: unknown[] = [];
+  if (isObject(row) && Object.hasOwn(row, name)) collect(row[name], [], found);
+  else collect(row, name.split('.'), found);
+  return found;
 }
 
 function collect(value: unknown, keys: readonly string[], found: unknown[]): void {

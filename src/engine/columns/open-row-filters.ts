@@ -1,21 +1,19 @@
-import { environmentVariable } from '../../base/options/environment.ts';
 import { RunningCalls } from '../../base/running-calls.ts';
 import type { NativeColumn } from '../native/column-functions.ts';
-import { type Kernel, loadKernel } from '../native/kernel.ts';
+import { type Kernel, searchKernel } from '../native/kernel.ts';
 import { referenceRowFilters } from '../reference/reference-row-filters.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { type ColumnSource, columnExtremes, type RowFilters } from './row-filters.ts';
 
 /**
- * Opens the columns of an index with the fastest engine of this machine; both find the same rows. `TRAWL_ISA=reference` chooses
- * TypeScript.
+ * Opens the columns of an index with the fastest engine of this machine; both find the same rows.
  *
  * @param rows of the index.
  * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file.
  */
 export async function openRowFilters(sources: readonly ColumnSource[], rows: number): Promise<RowFilters> {
-  const loaded = environmentVariable('TRAWL_ISA') === 'reference' ? undefined : loadKernel();
-  return loaded?.ok === true ? openNativeRowFilters(sources, rows, loaded.kernel) : referenceRowFilters(sources, rows);
+  const kernel = searchKernel();
+  return kernel === undefined ? referenceRowFilters(sources, rows) : openNativeRowFilters(sources, rows, kernel);
 }
 
 /** Filters by the native engine, on its threads over mapped files. @throws as `openRowFilters`. @internal Exported for tests. */

@@ -38,9 +38,10 @@ export function engineAnalyser(name: AnalyserName): EngineAnalyser {
 /** Version of the Unicode rules that split texts into words, the same as in Lucene 9. */
 export const UNICODE_VERSION = '12.1';
 
-/** The parts of a passage that can be indexed: title and text together, or one of them. */
+/** The parts of a passage that `trawl index` indexes: title and text together, or each of them. */
 export const LEXICAL_FIELDS = ['contents', 'title', 'text'] as const;
-export type LexicalField = (typeof LEXICAL_FIELDS)[number];
+/** One of `LEXICAL_FIELDS`, or in an index that is filled over HTTP the path of any member of a document, such as `meta.abstract`. */
+export type LexicalField = string;
 
 /** Settings of the inverted indexes of an index, the same for all shards. */
 export interface Bm25Settings {

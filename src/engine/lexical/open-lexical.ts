@@ -1,4 +1,4 @@
-import { type Kernel, loadKernel } from '../native/kernel.ts';
+import { type Kernel, searchKernel } from '../native/kernel.ts';
 import { referenceLexicalFields } from '../reference/lexical/composed-fields.ts';
 import { ReferenceLexicalIndex } from '../reference/lexical/reference-lexical-index.ts';
 import { ReferenceLexicalWriter } from '../reference/lexical/reference-lexical-writer.ts';
@@ -60,16 +60,13 @@ function engineSource(source: LexicalSource): EngineSource {
   return { ...source, analyser: engineAnalyser(source.analyser) };
 }
 
-/** Undefined without the native engine. */
 function lexicalKernel({ threads, onWarning = () => undefined }: LexicalEngineOptions): Kernel | undefined {
-  const loaded = loadKernel();
-  if (!loaded.ok) {
+  const kernel = searchKernel((reason) =>
     onWarning(
-      `The native engine is missing (${loaded.reason}). BM25 runs in TypeScript, with the same answers, many times slower. ` +
+      `The native engine is missing (${reason}). BM25 runs in TypeScript, with the same answers, many times slower. ` +
         'Install a C++ compiler and run `npm run build` to build the engine.',
-    );
-    return undefined;
-  }
-  if (threads !== undefined) loaded.kernel.setThreads(threads);
-  return loaded.kernel;
+    ),
+  );
+  if (threads !== undefined) kernel?.setThreads(threads);
+  return kernel;
 }

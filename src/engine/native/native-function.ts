@@ -97,6 +97,7 @@ interface NativeError {
 /** Codes of the engine without a refusal of the operating system; any other is a bug of the caller. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   BAD_FILE: 'INDEX_FILE_FOREIGN',
+  FILE_CHANGED: 'FILE_CHANGED',
   NOT_FINITE: 'NON_FINITE_VECTOR',
   ISA_UNAVAILABLE: 'CONFIG_INVALID',
   NO_THREADS: 'OUT_OF_MEMORY',
@@ -115,8 +116,10 @@ export function fromNative(error: unknown): unknown {
   if (code === 'WRITE_FAILED' || code === 'READ_FAILED') return fromSystem(native, error);
   const known = CODES[code];
   if (known === undefined) return error;
+  // As of a missing file, so that it ends the sentence.
+  const text = known === 'FILE_CHANGED' ? `${message}.` : message;
   const details = defined({ item: item === -1 ? undefined : item, column: column === -1 ? undefined : column });
-  return new TrawlError(known, message, { details, cause: error });
+  return new TrawlError(known, text, { details, cause: error });
 }
 
 function fromSystem({ code, message, errno = 0, path = '' }: NativeError, cause: unknown): TrawlError {

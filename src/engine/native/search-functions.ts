@@ -16,7 +16,13 @@ export interface NativeRows {
   readonly rows: number;
   readonly dtype: 'float32' | 'float16';
   /** Byte ranges whose concatenation is the matrix of rows, row-major. A row may continue in the next range. */
-  readonly segments: readonly { readonly path: string; readonly offset: number; readonly bytes: number }[];
+  readonly segments: readonly {
+    readonly path: string;
+    readonly offset: number;
+    readonly bytes: number;
+    /** Present if the file belongs to others than the index. */
+    readonly adopted?: object | undefined;
+  }[];
 }
 
 interface NativeShard extends NativeRows {
@@ -86,6 +92,11 @@ export interface ChosenIsas {
   readonly prefiltersFrom: number;
 }
 
+/** A file that another library reads, perhaps mapped. */
+export interface NativeWatch {
+  readonly [handleBrand]: 'watched file';
+}
+
 export interface CheckedRows {
   readonly rowsChecked: number;
   /** −1 if the bounds of every row are valid. */
@@ -131,6 +142,7 @@ export const SEARCH_FUNCTIONS = {
    * Throws DEVICE_UNAVAILABLE without a driver, that GPU, or enough of its memory.
    */
   uploadIndex: job<(index: NativeIndex, device: number, library: string) => Omit<SearchGpu, 'failed'>>(),
+  /** Throws FILE_CHANGED if a file is not what it was when it was opened; so does every function that reads mapped files. */
   search: job<(index: NativeIndex, request: NativeSearchRequest) => NativeSearchResult>(),
   /** Throws DISK_FULL or OUTPUT_NOT_WRITABLE. */
   createCodes: call<(path: string, metric: Metric, dimension: number) => NativeCodesWriter>(),
@@ -148,6 +160,14 @@ export const SEARCH_FUNCTIONS = {
   verifyCodes: job<(path: string, rows: NativeRows, dimension: number) => CheckedRows>(),
   /** As verifyCodes, for the prefilter of these codes. */
   verifyPrefilter: job<(path: string, codesPath: string, rows: NativeRows, dimension: number) => CheckedRows>(),
+  /**
+   * Watches a file that another library has opened. On Linux a page of its mappings that cannot be read does not end the process: call this
+   * once the mappings exist, and `requireUnchanged` after they were read.
+   */
+  watchFile: call<(path: string) => NativeWatch>(),
+  /** Throws FILE_CHANGED if the file is not what it was when it was watched first. */
+  requireUnchanged: call<(watch: NativeWatch) => void>(),
+  closeWatch: call<(watch: NativeWatch) => void>(),
   /** Index of the first value that float16 cannot represent exactly, or the length if there is none. */
   firstNotHalf: call<(values: Float32Array) => number>(),
   /** Converts to float16. Throws a TypeError for a value that float16 cannot represent exactly. */

@@ -1,6 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import { environmentVariable } from '../../base/options/environment.ts';
-import { loadKernel } from '../native/kernel.ts';
+import { searchKernel } from '../native/kernel.ts';
 import { openReferenceIndex } from '../reference/reference-index.ts';
 import { openFlatIndex } from './flat-index.ts';
 import type { IndexSource, SearchGpu, VectorIndex } from './vector-index.ts';
@@ -31,23 +30,21 @@ interface EngineOptions {
 export async function openEngine(source: IndexSource, options: EngineOptions = {}): Promise<VectorIndex> {
   const { threads, device: named = 'cpu', onWarning = () => undefined, signal } = options;
   const device = parseSearchDevice(named);
-  if (environmentVariable('TRAWL_ISA') === 'reference') {
+  const kernel = searchKernel((reason) => {
+    if (device !== undefined) throw withoutGpu(named, `the native engine is missing (${reason})`);
+    onWarning(
+      `The native engine is missing (${reason}). Searches run in TypeScript, with the same results, but 20 to 1,000 ` +
+        'times slower. Install a C++ compiler and run `npm run build` to build the engine.',
+    );
+  });
+  if (kernel === undefined) {
     if (device !== undefined) throw withoutGpu(named, 'TRAWL_ISA=reference selects the engine in TypeScript');
     return openReferenceIndex(source, { threads });
   }
-  const loaded = loadKernel();
-  if (!loaded.ok) {
-    if (device !== undefined) throw withoutGpu(named, `the native engine is missing (${loaded.reason})`);
-    onWarning(
-      `The native engine is missing (${loaded.reason}). Searches run in TypeScript, with the same results, but 20 to 1,000 ` +
-        'times slower. Install a C++ compiler and run `npm run build` to build the engine.',
-    );
-    return openReferenceIndex(source, { threads });
-  }
   if (device !== undefined) checkCodes(source, named, onWarning);
-  if (threads !== undefined) loaded.kernel.setThreads(threads);
+  if (threads !== undefined) kernel.setThreads(threads);
   const failed = device === undefined ? undefined : failedGpus.get(device);
-  const index = await openFlatIndex(source, loaded.kernel, failed);
+  const index = await openFlatIndex(source, kernel, failed);
   if (index.sampledPrefilters > 0) {
     onWarning(
       `${index.sampledPrefilters} of ${source.shards.length} shards have codes of an earlier version, with which their prefilter cannot be ` +

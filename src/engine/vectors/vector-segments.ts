@@ -14,6 +14,8 @@ export interface VectorSegment {
   readonly path: string;
   readonly offset: number;
   readonly bytes: number;
+  /** Present if the file belongs to others than the index. */
+  readonly adopted?: { fileBytes: number; sha256: string; sample: string } | undefined;
   /** The same for all segments of a shard. */
   readonly dtype: VectorDtype;
 }

@@ -1,5 +1,5 @@
 import { isObject } from '../../base/objects.ts';
-import { columnValues } from '../../engine/columns/column-values.ts';
+import { columnValues, valuesAt } from '../../engine/columns/column-values.ts';
 import type { IndexDefinition } from './index-files.ts';
 import type { Failure } from './operations.ts';
 
@@ -55,22 +55,25 @@ function metadataProblem(members: Readonly<Record<string, unknown>>): string | u
     : `Field [${name}] is a metadata field and cannot be added inside a document. Use the index API request parameters.`;
 }
 
-/** The readers of a corpus want these three to be texts, mapped or not. */
-function textProblem(members: Readonly<Record<string, unknown>>, { fields }: IndexDefinition): string | undefined {
-  for (const name of ['title', 'text', 'contents'] as const) {
-    if (!Object.hasOwn(members, name) || typeof members[name] === 'string') continue;
-    const isNull = members[name] === null;
-    if (isNull && !fields.includes(name)) continue;
-    const found = isNull
-      ? 'null'
-      : Array.isArray(members[name])
-        ? 'an array'
-        : `a value of type ${typeof members[name]}`;
-    return `field [${name}] must be a string, but is ${found}. Send a string, or leave the field out`;
+function textProblem(
+  members: Readonly<Record<string, unknown>>,
+  { fields, columns }: IndexDefinition,
+): string | undefined {
+  for (const field of fields) {
+    const other = valuesAt(members, field).find((value) => typeof value !== 'string');
+    if (other === undefined) continue;
+    const found = typeof other === 'object' ? 'an object' : `a ${typeof other}`;
+    return `field [${field}] must be a string or a list of strings, but has ${found}. Send it as a string`;
   }
-  const [own, other] = fields.includes('contents') ? (['contents', 'text'] as const) : (['text', 'contents'] as const);
-  if (typeof members[own] === 'string' || typeof members[other] !== 'string') return undefined;
-  return `it has its text in [${other}], but the index has the text field [${own}]: map [${other}] when you make the index`;
+  // A passage has at most one title.
+  const { title = null } = members;
+  if (columns.some(({ name }) => name === 'title') && title !== null && typeof title !== 'string') {
+    return 'field [title] must be a string. Send a string, or leave the field out';
+  }
+  const searched = fields.filter((field) => field !== 'title');
+  const other = ['text', 'contents'].find((name) => !fields.includes(name) && typeof members[name] === 'string');
+  if (other === undefined || searched.some((field) => valuesAt(members, field).length > 0)) return undefined;
+  return `it has its text in [${other}], but the index has the text field [${searched.join('], [')}]: map [${other}] when you make the index`;
 }
 
 function columnProblem(members: Readonly<Record<string, unknown>>, { columns }: IndexDefinition): string | undefined {

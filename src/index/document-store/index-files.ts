@@ -7,7 +7,7 @@ import { TrawlError } from '../../base/errors.ts';
 import { readJsonSync } from '../../base/files/read-json.ts';
 import { writeJsonDurably } from '../../base/system/durable-file.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
-import { ANALYSERS, LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
+import { ANALYSERS } from '../../engine/lexical/lexical-settings.ts';
 
 /** What an index was created with over HTTP. Stored as JSON beside its documents. */
 export const IndexDefinition = Type.Object({
@@ -17,9 +17,11 @@ export const IndexDefinition = Type.Object({
   uuid: Type.String(),
   /** Milliseconds since 1970. */
   createdAt: Type.Number(),
-  /** The members of a document whose words can be searched. */
-  fields: Type.Array(Type.Enum([...LEXICAL_FIELDS])),
+  /** The members of a document whose words can be searched, as paths with dots. */
+  fields: Type.Array(Type.String({ minLength: 1 })),
   analyser: Type.Enum([...ANALYSERS]),
+  /** The parameters of the similarity. Absent: Elasticsearch's default. */
+  bm25: Type.Optional(Type.Object({ k1: Type.Number(), b: Type.Number() })),
   /** The members of a document that filters can name. */
   columns: Type.Array(
     Type.Object({

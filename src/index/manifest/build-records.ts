@@ -17,6 +17,14 @@ export const ReadingRecord = Type.Object({
   format: Type.Union([Type.String(), Type.Null()]),
   tsvLayout: Type.String(),
   tsvIdType: Type.String(),
+  /** Names of columns that were given; absent for none. */
+  columns: Type.Optional(
+    Type.Object({
+      id: Type.Optional(Type.String()),
+      text: Type.Optional(Type.String()),
+      title: Type.Optional(Type.String()),
+    }),
+  ),
   skipBadLines: Type.Boolean(),
 });
 export type ReadingRecord = Type.Static<typeof ReadingRecord>;

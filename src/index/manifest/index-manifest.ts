@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import Type from 'typebox';
 import { TrawlError } from '../../base/errors.ts';
 import type { ModelIdentity } from '../../encoder/identity/model-identity.ts';
-import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import type { Metric } from '../../engine/metric.ts';
 import { ReadingRecord, UPDATE_TYPES } from './build-records.ts';
 import { Bm25Record, ColumnRecord, Count, FileRecord, Generation, ManifestFields } from './schemas.ts';
@@ -38,7 +37,7 @@ export const IndexManifest = Type.Object({
        * shards. Null if no row is deleted.
        */
       deleted: Type.Union([
-        Type.Array(Type.Intersect([FileRecord, Type.Object({ field: Type.Enum([...LEXICAL_FIELDS]) })])),
+        Type.Array(Type.Intersect([FileRecord, Type.Object({ field: Type.String({ minLength: 1 }) })])),
         Type.Null(),
       ]),
     }),

@@ -9,7 +9,7 @@ import {
   QUERY_TEMPLATES,
 } from '../../encoder/identity/model-identity.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
-import { ANALYSERS, LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
+import { ANALYSERS } from '../../engine/lexical/lexical-settings.ts';
 import { METRICS } from '../../engine/metric.ts';
 
 /** Parts of the manifests' schemas. Readers ignore unknown fields. */
@@ -89,7 +89,7 @@ export const Bm25Record = Type.Object({
   stemmer: Type.Optional(Type.String()),
   k1: Type.Number({ minimum: 0 }),
   b: Type.Number({ minimum: 0, maximum: 1 }),
-  fields: Type.Array(Type.Enum([...LEXICAL_FIELDS]), { minItems: 1 }),
+  fields: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
 });
 export type Bm25Record = Type.Static<typeof Bm25Record>;
 

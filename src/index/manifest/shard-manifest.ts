@@ -1,6 +1,5 @@
 import Type from 'typebox';
 import { isSameJson } from '../../base/objects.ts';
-import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import { ReadingRecord } from './build-records.ts';
 import type { IndexManifest } from './index-manifest.ts';
 import { Bm25Record, ColumnRecord, Count, FileRecord, ManifestFields, MetricName, Sha256 } from './schemas.ts';
@@ -12,7 +11,7 @@ export const ShardLexical = Type.Object({
   made: Bm25Record,
   indexes: Type.Array(
     Type.Object({
-      field: Type.Enum([...LEXICAL_FIELDS]),
+      field: Type.String({ minLength: 1 }),
       path: Type.String({ minLength: 1 }),
       /** Rows with at least one token in the field. */
       documents: Count,

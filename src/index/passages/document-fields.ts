@@ -1,5 +1,7 @@
 import { bug } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
+import { valuesAt } from '../../engine/columns/column-values.ts';
+import type { LexicalField } from '../../engine/lexical/lexical-settings.ts';
 import { contentsOf, textOf } from './contents.ts';
 import { parseNumbers } from './exact-numbers.ts';
 
@@ -9,7 +11,7 @@ export interface DocumentFields {
   readonly idJson: string | undefined;
   /** The id as text, without quotes. */
   readonly id: string | undefined;
-  /** The column `title`, else the first line of a `contents` with several lines, without its quotes. */
+  /** The column `title`, else (unless Elasticsearch's clients wrote `text`) the first line of a `contents` with several lines, without its quotes. */
   readonly title: string | undefined;
   /** The passage without its title: the column `text`, else the contents after their first line. */
   readonly text: string;
@@ -56,7 +58,7 @@ export function documentFields(documentJson: string): DocumentFields {
   return {
     idJson,
     id: idJson === undefined ? undefined : plainId(idJson),
-    title: textColumn('title') ?? titleLine,
+    title: textColumn('title') ?? (isWritten(row) && typeof column('contents') !== 'string' ? undefined : titleLine),
     text: textOf(row, contents),
     contents,
     url: textColumn('url'),
@@ -99,9 +101,12 @@ function plainId(idJson: string): string {
  * `_index` and `_id`; its `id` is a column like others.
  */
 export function idColumnOf(row: Readonly<Record<string, unknown>>): 'id' | '_id' {
-  const column = (name: string): unknown => (Object.hasOwn(row, name) ? row[name] : undefined);
-  if (typeof column('_index') === 'string' && typeof column('_id') === 'string') return '_id';
-  return (column('id') ?? null) === null ? '_id' : 'id';
+  if (isWritten(row)) return '_id';
+  return !Object.hasOwn(row, 'id') || (row['id'] ?? null) === null ? '_id' : 'id';
+}
+
+function isWritten(row: Readonly<Record<string, unknown>>): boolean {
+  return ['_index', '_id'].every((name) => Object.hasOwn(row, name) && typeof row[name] === 'string');
 }
 
 /** The id of a passage that has none. Prefixed, because the number alone may be the id of another passage. */
@@ -116,9 +121,17 @@ export function hitFields(document: string, row: number) {
 }
 
 /** The text of a field of a stored document; empty if the document does not have the field. */
-export function fieldText(document: string, field: 'contents' | 'title' | 'text'): string {
+export function fieldText(document: string, field: LexicalField): string {
+  if (field !== 'contents' && field !== 'title' && field !== 'text') return memberText(JSON.parse(document), field);
   const { contents, title, text } = documentFields(document);
   return field === 'contents' ? contents : field === 'title' ? (title ?? '') : text;
+}
+
+/** The text of the member at a path of a row, such as `meta.abstract`; several strings stand each on a line. */
+export function memberText(row: unknown, path: string): string {
+  return valuesAt(row, path)
+    .filter((value) => typeof value === 'string')
+    .join('\n');
 }
 
 /** The title as a reader knows it: in NFC, with spaces for underscores and characters for HTML's entities, and without quotes around it. */

@@ -38,7 +38,7 @@ const CHECK_EVERY = 100_000;
 export function duplicateIds(paths: readonly string[], options: DuplicateOptions = {}): Duplicates {
   const files: PassageFile[] = [];
   try {
-    for (const path of paths) files.push(new PassageFile(path, { mapped: false }));
+    for (const path of paths) files.push(new PassageFile(path));
     // SQLite counts the repeated ids of one file much faster.
     if (files.length === 1 && files[0]!.repeatedIds() === 0) return { count: 0, examples: [] };
     return compareAll(files, options);

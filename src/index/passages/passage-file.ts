@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { type ErrorCode, TrawlError } from '../../base/errors.ts';
+import { WatchedFiles } from '../../engine/native/watched-files.ts';
 import {
   LOOKUP_KEYS,
   LOOKUPS,
@@ -82,25 +83,29 @@ export class PassageFile {
   readonly #path: string;
   readonly #database: Database.Database;
   readonly #statements = new Map<string, Database.Statement>();
+  readonly #watch: WatchedFiles;
   /** Names of the look-ups' indexes in the file. */
   readonly #indexes: ReadonlySet<string>;
 
   /**
-   * `mapped` reads through a memory map, which is faster for random rows but counts as memory of this process.
+   * `isServed`: the file stays open for long. It is read through a memory map, which is faster for random rows, if the engine can keep a
+   * truncated file from ending the process, and `requireUnchanged` notices changes.
    *
    * @throws TrawlError as `checkPassageFile`; INDEX_FILE_FOREIGN also if SQLite cannot read the tables.
    */
-  constructor(path: string, { mapped = true }: { mapped?: boolean } = {}) {
+  constructor(path: string, { isServed = false }: { isServed?: boolean } = {}) {
     checkPassageFile(path);
     this.#path = path;
     this.#database = new Database(path, { readonly: true, fileMustExist: true });
     try {
-      if (mapped) this.#database.pragma('mmap_size = 1073741824');
+      if (isServed && WatchedFiles.areGuarded) this.#database.pragma('mmap_size = 1073741824');
       const indexes = this.#database.prepare("SELECT name FROM sqlite_schema WHERE type = 'index'").pluck().all();
       this.#indexes = new Set(indexes as string[]);
       // Fails if there is no such table or column.
       this.#statement('SELECT document FROM passages WHERE row = ?');
       this.sha256 = this.#statement("SELECT value FROM meta WHERE key = 'sha256'").get() as string | undefined;
+      // SQLite has mapped the file for the statements above.
+      this.#watch = new WatchedFiles(isServed ? [path] : []);
     } catch (cause) {
       this.#database.close();
       throw new TrawlError(
@@ -239,7 +244,13 @@ export class PassageFile {
     }
   }
 
+  /** @throws TrawlError FILE_CHANGED if a served file is no longer what it was when it was opened: what was read may be wrong. */
+  requireUnchanged(): void {
+    this.#watch.requireUnchanged();
+  }
+
   close(): void {
+    this.#watch.close();
     this.#database.close();
   }
 

@@ -7,8 +7,21 @@ import type { PassageReply, PassageRequest, PassageShard, ReadKind } from './pas
 
 const shards = (workerData as readonly PassageShard[]).map((shard) => ({
   ...shard,
-  file: new PassageFile(shard.path),
+  file: new PassageFile(shard.path, { isServed: true }),
 }));
+
+/** The files that the current call has read. */
+const read = new Set<PassageFile>();
+
+/** @throws TrawlError FILE_CHANGED for every item of a call, also for those that were read without an error. */
+function fromUnchangedFiles<Result>(work: () => Result): Result {
+  read.clear();
+  try {
+    return work();
+  } finally {
+    for (const file of read) file.requireUnchanged();
+  }
+}
 
 function contentOfRow(row: number, content: 'document' | 'id'): string {
   let low = 0;
@@ -19,6 +32,7 @@ function contentOfRow(row: number, content: 'document' | 'id'): string {
     else high = middle - 1;
   }
   const shard = shards[low];
+  if (shard !== undefined) read.add(shard.file);
   const found = shard?.file[content](row - shard.firstRow);
   if (found === undefined) throw bug(`no passage for row ${row}`);
   // Null: the passage has no id.
@@ -28,6 +42,7 @@ function contentOfRow(row: number, content: 'document' | 'id'): string {
 function rowsWithKey({ by, limit }: Exclude<ReadKind, string>, key: string): number[] {
   const rows: number[] = [];
   for (const { firstRow, file } of shards) {
+    read.add(file);
     for (const row of file.find(by, key, limit - rows.length)) rows.push(firstRow + row);
     if (rows.length === limit) break;
   }
@@ -60,9 +75,11 @@ function readRows(rows: readonly number[], content: 'document' | 'id', budgetMs:
 answerCalls(
   async () =>
     ({ kind, items, budgetMs }: PassageRequest): PassageReply =>
-      typeof kind === 'string'
-        ? readRows(items as readonly number[], kind, budgetMs)
-        : { values: items.map((key) => rowsWithKey(kind, key as string)), failures: [] },
+      fromUnchangedFiles(() =>
+        typeof kind === 'string'
+          ? readRows(items as readonly number[], kind, budgetMs)
+          : { values: items.map((key) => rowsWithKey(kind, key as string)), failures: [] },
+      ),
   () => {
     for (const { file } of shards) file.close();
   },

@@ -1,6 +1,6 @@
 import type { TrawlError } from '../../base/errors.ts';
 import type { Truncation } from '../../encoder/text-encoder.ts';
-import type { HybridPlaces, ListRanges } from '../hybrid/hybrid-fusion.ts';
+import type { HybridPlaces, ListScales } from '../hybrid/hybrid-fusion.ts';
 
 export interface Hit {
   readonly row: number;
@@ -61,8 +61,8 @@ export interface QueryAnswer extends QueryEmbedding {
   /** Null for an answer from the cache, which stores no vectors. Empty for BM25. */
   readonly vector: Float32Array | null;
   readonly certificate: QueryCertificate;
-  /** Hybrid: the ranges of the two lists, from which the parts of a score follow; in a group one entry per index, with its name. */
-  readonly ranges?: readonly (ListRanges & { readonly index?: string })[];
+  /** Hybrid: the scales of the two lists, from which the parts of a score follow; in a group one entry per index, with its name. */
+  readonly scales?: readonly (ListScales & { readonly index?: string })[];
   /** Present if the call asked for reranking. */
   readonly rerank?: Reranking;
   /** The indexes of a group whose passages are missing, with `allowPartial`. Absent if there are none. */

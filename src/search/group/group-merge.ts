@@ -38,8 +38,8 @@ export function mergeOutcomes(
     .slice(0, k);
   const rescored = answers.map(({ answer }) => answer.certificate.rescored);
   const rerank = mergedReranking(answers.flatMap(({ answer }) => answer.rerank ?? []));
-  const ranges = answers.flatMap(({ member, answer }) =>
-    (answer.ranges ?? []).map((each) => ({ ...each, index: member.name })),
+  const scales = answers.flatMap(({ member, answer }) =>
+    (answer.scales ?? []).map((each) => ({ ...each, index: member.name })),
   );
   const { tokens, truncated, text, cut, vector, certificate } = first.answer;
   return {
@@ -55,7 +55,7 @@ export function mergeOutcomes(
       exact: answers.every(({ answer }) => answer.certificate.exact),
       rescored: rescored.includes(null) ? null : rescored.reduce((sum: number, rows) => sum + rows!, 0),
     },
-    ranges: ranges.length === 0 ? undefined : ranges,
+    scales: scales.length === 0 ? undefined : scales,
     rerank,
     failedIndexes: failed.length === 0 ? undefined : failed,
     short: answers.find(({ answer }) => answer.short !== undefined)?.answer.short,

@@ -32,61 +32,68 @@ export interface SideList {
  * float32; equal rounded scores are ordered by the lower row. The part of a list that does not have the row is 0. Otherwise it is
  *
  * - `rrf`: weight / (rrfK + rank), with ranks from 1;
- * - `weighted`: weight · (score − floor) / (best − floor), where `best` is the list's first score and `floor` its last one, or 1 for
- *   `(…)/(…)` if the two are equal. No row outside a list scores above its floor. For a BM25 list of fewer than `depth` rows, the
- *   floor is 0, the score of a row without a word of the query.
+ * - `weighted`: weight · (score − floor) / deviation, where `floor` is the list's last score and `deviation` the standard deviation of
+ *   its scores, or weight if that is 0. No row outside a list scores above its floor. For a BM25 list of fewer than `depth` rows, the
+ *   floor is 0, the score of a row without a word of the query, and counts as one more score of the list.
  *
  * The result depends on the two lists and the settings alone. Asking for fewer rows gives a prefix.
  */
 export function fuseLists(dense: SideList, bm25: SideList, settings: HybridSettings, k: number): FusedRow[] {
-  const placesByRow = new Map<number, { -readonly [side in keyof HybridPlaces]: HybridPlaces[side] }>();
-  for (const [side, { rows, scores }] of Object.entries({ dense, bm25 }) as [keyof HybridPlaces, SideList][]) {
-    for (const [i, row] of rows.entries()) {
-      const places = placesByRow.get(row) ?? { dense: null, bm25: null };
-      // Adding 0 turns −0 into 0.
-      places[side] = { rank: i + 1, score: scores[i]! + 0 };
-      placesByRow.set(row, places);
-    }
-  }
-  const ranges = rangesOf(dense, bm25, settings);
-  const part = (places: HybridPlaces, side: keyof HybridPlaces): number =>
-    places[side] === null ? 0 : partOf(places[side], side, ranges, settings);
-  return Array.from(placesByRow, ([row, places]) => {
-    return { row, score: Math.fround(part(places, 'dense') + part(places, 'bm25')), places };
+  const scales = scalesOf(dense, bm25, settings);
+  const placesIn = ({ rows, scores }: SideList): ReadonlyMap<number, HybridPlace> =>
+    // Adding 0 turns −0 into 0.
+    new Map(Array.from(rows, (row, i) => [row, { rank: i + 1, score: scores[i]! + 0 }]));
+  const [inDense, inBm25] = [placesIn(dense), placesIn(bm25)];
+  const part = (place: HybridPlace | undefined, side: keyof HybridPlaces): number =>
+    place === undefined ? 0 : partOf(place, side, scales, settings);
+  return Array.from(new Set([...dense.rows, ...bm25.rows]), (row) => {
+    const score = Math.fround(part(inDense.get(row), 'dense') + part(inBm25.get(row), 'bm25'));
+    return { row, score };
   })
     .sort((a, b) => b.score - a.score || a.row - b.row)
-    .slice(0, k);
+    .slice(0, k)
+    .map((fused) => ({
+      ...fused,
+      places: { dense: inDense.get(fused.row) ?? null, bm25: inBm25.get(fused.row) ?? null },
+    }));
 }
 
-/** The scores between which a list is scaled; null for an empty list. */
-interface ListRange {
-  readonly best: number;
+/** The scale of a list's scores; null for an empty list. */
+interface ListScale {
   readonly floor: number;
+  readonly deviation: number;
 }
 
-export interface ListRanges {
-  readonly dense: ListRange | null;
-  readonly bm25: ListRange | null;
+export interface ListScales {
+  readonly dense: ListScale | null;
+  readonly bm25: ListScale | null;
 }
 
-export function rangesOf(dense: SideList, bm25: SideList, { depth }: Pick<HybridSettings, 'depth'>): ListRanges {
-  const rangeOf = ({ rows, scores }: SideList, floor: number | undefined): ListRange | null =>
-    rows.length === 0 ? null : { best: scores[0]! + 0, floor: (floor ?? 0) + 0 };
+export function scalesOf(dense: SideList, bm25: SideList, { depth }: Pick<HybridSettings, 'depth'>): ListScales {
   return {
-    dense: rangeOf(dense, dense.scores.at(-1)),
-    bm25: rangeOf(bm25, bm25.rows.length < depth ? 0 : bm25.scores.at(-1)),
+    dense: scaleOf([...dense.scores]),
+    bm25: scaleOf(bm25.rows.length === 0 || bm25.rows.length === depth ? [...bm25.scores] : [...bm25.scores, 0]),
   };
+}
+
+/** Of scores that are sorted, best first. */
+function scaleOf(scores: readonly number[]): ListScale | null {
+  const floor = scores.at(-1);
+  if (floor === undefined) return null;
+  const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length;
+  const variance = scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length;
+  return { floor: floor + 0, deviation: floor === scores[0] ? 0 : Math.sqrt(variance) };
 }
 
 /** What a list adds to the score of a row at this place, before the sum is rounded. */
 export function partOf(
   place: HybridPlace,
-  side: keyof ListRanges,
-  ranges: ListRanges,
+  side: keyof ListScales,
+  scales: ListScales,
   { fusion, rrfK, denseWeight, bm25Weight }: HybridSettings,
 ): number {
   const weight = side === 'dense' ? denseWeight : bm25Weight;
   if (fusion === 'rrf') return weight / (rrfK + place.rank);
-  const { best, floor } = ranges[side] ?? { best: 0, floor: 0 };
-  return weight * (best === floor ? 1 : (place.score - floor) / (best - floor));
+  const { floor, deviation } = scales[side] ?? { floor: 0, deviation: 0 };
+  return weight * (deviation === 0 ? 1 : (place.score - floor) / deviation);
 }

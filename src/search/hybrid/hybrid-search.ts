@@ -10,10 +10,10 @@ import {
   type FusedRow,
   fuseLists,
   type HybridPlaces,
-  type ListRanges,
+  type ListScales,
   partOf,
-  rangesOf,
   type SideList,
+  scalesOf,
 } from './hybrid-fusion.ts';
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 
@@ -79,7 +79,7 @@ async function retrieveGroup(
   watch.waited('search', near.waitedMs);
   lexical.count(queries, words);
   // One list for each query that could be embedded.
-  const fused: { rows: readonly FusedRow[]; ranges: ListRanges; exact: boolean; short: ShortReason | undefined }[] = [];
+  const fused: { rows: readonly FusedRow[]; scales: ListScales; exact: boolean; short: ShortReason | undefined }[] = [];
   await watch.time('search', async () => {
     const slice = new TimeSlice(signal);
     for (const [i, { ok }] of embedded.entries()) {
@@ -90,7 +90,7 @@ async function retrieveGroup(
       fused.push({
         rows,
         short: isCut && depth < parts.rows ? 'limit' : undefined,
-        ranges: rangesOf(nearList, wordList, settings),
+        scales: scalesOf(nearList, wordList, settings),
         exact: near.exact && (words.isExact?.[i] ?? true),
       });
       if (slice.isOver) await slice.yield();
@@ -101,9 +101,9 @@ async function retrieveGroup(
   let next = 0;
   const hits = fused.map((list) => list.rows.map((row) => ({ ...row, document: documents[next++]! })));
   const answer = (query: EmbeddedOutcome, q: number): QueryAnswer => {
-    const { ranges, exact, short } = fused[q]!;
+    const { scales, exact, short } = fused[q]!;
     const rescored = near.certificate?.rescored[q] ?? null;
-    return { ...query, hits: hits[q]!, certificate: { exact, rescored, depth }, ranges: [ranges], short };
+    return { ...query, hits: hits[q]!, certificate: { exact, rescored, depth }, scales: [scales], short };
   };
   return queryOutcomes(embedded, near.overflows, answer, start);
 }
@@ -113,22 +113,22 @@ function sideList(found: FoundRows, q: number): SideList {
   return { rows, scores: Float32Array.from(scores) };
 }
 
-/** How a hybrid search fused its lists: the settings, the formula in words, and the scores between which each list is scaled. */
-export function explainedFusion(settings: HybridSettings, { ranges = [] }: QueryAnswer) {
+/** How a hybrid search fused its lists: the settings, the formula in words, and the scale of each list. */
+export function explainedFusion(settings: HybridSettings, { scales = [] }: QueryAnswer) {
   const { fusion, rrfK, denseWeight, bm25Weight, depth } = settings;
   const part = (side: string, weight: number): string =>
-    fusion === 'rrf' ? `${weight} / (${rrfK} + ${side} rank)` : `${weight} · (${side} score − floor) / (best − floor)`;
+    fusion === 'rrf' ? `${weight} / (${rrfK} + ${side} rank)` : `${weight} · (${side} score − floor) / deviation`;
   const formula = `${part('dense', denseWeight)} + ${part('bm25', bm25Weight)}`;
-  return { fusion, rrfK, denseWeight, bm25Weight, depth, formula, lists: ranges };
+  return { fusion, rrfK, denseWeight, bm25Weight, depth, formula, lists: scales };
 }
 
 /** The places of a hit of hybrid search, each with `part`: what the list adds to the score. Undefined in other modes. */
 export function explainedPlaces(
   { places, source }: Hit,
   settings: HybridSettings | undefined,
-  { ranges = [] }: QueryAnswer,
+  { scales = [] }: QueryAnswer,
 ): HybridPlaces | undefined {
-  const own = ranges.find(({ index }) => index === source?.index);
+  const own = scales.find(({ index }) => index === source?.index);
   if (places === undefined || own === undefined || settings === undefined) return places;
   const withPart = (side: keyof HybridPlaces) => {
     const place = places[side];

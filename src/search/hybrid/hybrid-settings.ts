@@ -2,7 +2,7 @@ import { defined } from '../../base/objects.ts';
 /**
  * How hybrid search merges the dense and the BM25 list of a query (`hybrid-fusion.ts` has the arithmetic):
  * - `rrf`: reciprocal rank fusion, by the ranks in both lists;
- * - `weighted`: by the scores, each list's scaled to 0 … 1.
+ * - `weighted`: by the scores, each list's in units of their standard deviation.
  */
 export const HYBRID_FUSIONS = ['rrf', 'weighted'] as const;
 type HybridFusion = (typeof HYBRID_FUSIONS)[number];
@@ -21,21 +21,21 @@ export interface HybridSettings {
 /** Settings that a user gave; the others have defaults. */
 export type HybridOptions = Partial<HybridSettings>;
 
+// docs/modes.md has the measurements from which the defaults were chosen.
 const DEFAULT_FUSION: HybridFusion = 'weighted';
-/** Cormack, Clarke and Büttcher 2009. */
-const DEFAULT_RRF_K = 60;
-const DEFAULT_DEPTH = 100;
+const DEFAULT_RRF_K = 10;
+const DEFAULT_DEPTH = 1_000;
 export const MAX_HYBRID_NUMBER = 1_000_000;
 
-/** The weights of each fusion (docs/modes.md has the measurements). */
+/** The weights of each fusion. */
 const DEFAULT_WEIGHTS = {
   rrf: { denseWeight: 1, bm25Weight: 1 },
-  weighted: { denseWeight: 0.4, bm25Weight: 0.6 },
+  weighted: { denseWeight: 0.5, bm25Weight: 0.5 },
 } as const satisfies Record<HybridFusion, Pick<HybridSettings, 'denseWeight' | 'bm25Weight'>>;
 
 /**
  * The settings of a search for `k` hits: the given ones, then `base`, then the defaults (`mergedHybrid`). The default depth is
- * 100, or k if that is larger; it must not change when a search is continued with a larger k, so callers complete the settings once.
+ * 1,000, or k if that is larger; it must not change when a search is continued with a larger k, so callers complete the settings once.
  */
 export function hybridSettings(given: HybridOptions, k: number, base: HybridOptions = {}): HybridSettings {
   const { fusion = DEFAULT_FUSION, ...others } = mergedHybrid(given, base);

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { throwIfCancelled, untilAborted } from '../../base/abort.ts';
 import { applyTemplate, contextOf } from '../../encoder/text-encoder.ts';
 import { filterKey } from '../../engine/filter/filter.ts';
-import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import type { QueryOutcome } from '../calls/query-outcome.ts';
 import {
   isEmbedded,
@@ -286,8 +285,7 @@ function rerankKey({ depth, model, allowFailure = false }: RerankSettings, k: nu
 
 /** An absent weight or tie breaker has another key than a neutral one: an index of one field accepts only the absent one. */
 function parametersKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
-  const fields = weights === undefined ? [] : LEXICAL_FIELDS.map((field) => weights[field] ?? '');
-  return [k1, b, k1Factor, tieBreaker ?? '', ...fields].join();
+  return JSON.stringify([k1, b, k1Factor, tieBreaker, Object.entries(weights ?? {}).sort()]);
 }
 
 /** Equal keys have equal results, given the retriever's index and analyser. */

@@ -186,7 +186,7 @@ export function checkFieldRanking(
     );
   }
   if (weights === undefined) return;
-  const unknown = Object.keys(weights).find((field) => !fields.includes(field as LexicalField));
+  const unknown = Object.keys(weights).find((field) => !fields.includes(field));
   if (unknown !== undefined) {
     throw new TrawlError(
       'NOT_SUPPORTED',

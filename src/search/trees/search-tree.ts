@@ -75,6 +75,8 @@ async function inOrder(call: TreeCall, order: readonly TreeOrder[], parts: TreeP
   const { query, parameters, from, size, minScore, after, scored = false, signal } = call;
   const { lexical, filter, watch, info } = parts;
   const isScored = scored || minScore !== undefined || order.some(({ by }) => by === 'score');
+  if (!isScored && order.length === 1 && order[0]!.by === 'row' && !order[0]!.descending)
+    return inRowOrder(call, parts);
   const request = { queries: [isScored ? query : unscored(query)], parameters, minScore, filter, signal };
   const found = await watch.time('search', () => allMatches(lexical, request, MAX_ORDERED_ROWS));
   if (found === undefined) {
@@ -96,6 +98,20 @@ async function inOrder(call: TreeCall, order: readonly TreeOrder[], parts: TreeP
     .slice(from)
     .map((place) => ({ row: rows[place]!, score: found.scores[place]!, orderValues: valuesAt(place) }));
   return { found, total: rows.length, hits };
+}
+
+/** As `inOrder` for ascending rows, of any number: the engine returns matches of equal score in the order of their rows. */
+async function inRowOrder(call: TreeCall, { lexical, filter, watch }: TreeParts): Promise<Found> {
+  const { query, parameters, from, size, count, after, signal } = call;
+  const request = { queries: [unscored(query)], parameters, signal };
+  const [last = null] = after ?? [];
+  const rest = last === null ? filter : RowBitmap.from(lexical.rows, Math.floor(Number(last)) + 1, filter);
+  const k = Math.max(1, Math.min(from + size, lexical.rows));
+  const found = await watch.time('search', () => lexical.search({ ...request, k, count, filter: rest }));
+  const all = rest === filter || count === 0 ? found : await lexical.search({ ...request, k: 1, count, filter });
+  const rows = size === 0 ? [] : [...found.rows.subarray(from, found.counts[0]!)];
+  const hits = rows.map((row, i) => ({ row, score: found.scores[from + i]!, orderValues: [row] }));
+  return { found, total: all.totals?.[0] ?? 0, hits };
 }
 
 /** For each criterion, the values of the rows. */

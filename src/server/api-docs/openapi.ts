@@ -100,9 +100,10 @@ const KEY_ERRORS: Readonly<Record<string, string>> = { 401: 'The API key is miss
 
 /** Omits dialects without fields (which the server always refuses) from a shared path: their schemas would match any body. */
 function isDescribed({ path, request }: Pick<Dialect, 'path' | 'request'>, dialects: readonly Dialect[]): boolean {
-  const { properties = {} } = request as { properties?: object };
+  const { properties = {}, anyOf = [] } = request as { properties?: object; anyOf?: readonly object[] };
   return (
-    Object.keys(properties).length > 0 || dialects.every((other) => other.request === request || other.path !== path)
+    Object.keys(properties).length + anyOf.length > 0 ||
+    dialects.every((other) => other.request === request || other.path !== path)
   );
 }
 
@@ -155,8 +156,9 @@ function getOperation(dialect: Dialect): Json {
 /** The responses of dialects: the reply, and the errors with their descriptions. */
 function dialectResponses(dialects: readonly Dialect[], reply: Json, errors: Readonly<Record<string, string>>): Json {
   const others = dialects.flatMap(({ statuses }) => Object.values(statuses));
+  const type = dialects[0]?.replyType ?? 'application/json';
   return {
-    200: { ...jsonContent('The response.', reply), headers: VIEW_HEADERS },
+    200: { description: 'The response.', content: { [type]: { schema: reply } }, headers: VIEW_HEADERS },
     ...errorResponses({
       ...KEY_ERRORS,
       ...errors,

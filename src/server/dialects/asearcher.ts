@@ -6,6 +6,7 @@ import type { FoundPassage } from '../../search/retriever.ts';
 import { findPassages, type Lookup, titleKeys, urlKeys } from '../documents/document-lookup.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
 import { openingOf } from '../documents/whole-document.ts';
+import type { RecordedSearch } from '../recording/recorded-search.ts';
 import { defineDialect } from './dialect.ts';
 import { Contents, Queries, ResultLists, ReturnScores, Topk } from './parts/common-fields.ts';
 import { pieces, resultLists, searchPlan, separated } from './parts/search-plan.ts';
@@ -95,4 +96,46 @@ function pageContents(fields: readonly DocumentFields[]): string {
   if (title === undefined || fields.some((each) => each.title !== title)) return text;
   const firstLine = contents.slice(0, Math.max(0, contents.indexOf('\n')));
   return `${withoutQuotes(firstLine) === title ? firstLine : `"${title}"`}\n${text}`;
+}
+
+export const URLS_MISSED =
+  'a client repeats a search every ten seconds, as clients of ASearcher and RLinf do if a passage has no url: ' +
+  'serve with --dialect asearcher, or index a corpus with a column url';
+
+/** How long ASearcher's and RLinf's clients wait before they repeat a request, with some time for the answer. */
+const REPEATED_AFTER_MS = [9_000, 12_000] as const;
+/** Repetitions in a row that are not a coincidence. The clients give up after nine. */
+const REPETITIONS = 3;
+/** Queries that are remembered; the oldest is forgotten. */
+const MAX_QUERIES = 10_000;
+
+/**
+ * Notices clients of ASearcher and RLinf that got answers in Search-R1's form without a `url`: every ten seconds they repeat the request, and
+ * say nothing to the server.
+ */
+export class UrlsMissed {
+  /** By query: when it was last asked, and how often in a row ten seconds after the last time. Undefined once clients were noticed. */
+  #queries: Map<string, { readonly at: number; readonly repeated: number }> | undefined = new Map();
+
+  /** Whether this search is the first one that shows such a client. The clients send one query a request. */
+  shownBy({ queries, outcomes }: RecordedSearch, now: number): boolean {
+    const [query] = queries;
+    const [outcome] = outcomes;
+    if (this.#queries === undefined || queries.length !== 1 || typeof query !== 'string' || outcome?.ok !== true)
+      return false;
+    // Quotes within a text are escaped, so this finds the name of a column.
+    if (outcome.hits.every(({ document }) => document.includes('"url"'))) return false;
+    const last = this.#queries.get(query);
+    const waited = last === undefined ? Number.POSITIVE_INFINITY : now - last.at;
+    // Other rollouts of the question ask the same at the same time.
+    if (waited < REPEATED_AFTER_MS[0]) return false;
+    const repeated = last !== undefined && waited <= REPEATED_AFTER_MS[1] ? last.repeated + 1 : 0;
+    // Deleted first, so that it becomes the last of the map.
+    this.#queries.delete(query);
+    this.#queries.set(query, { at: now, repeated });
+    if (this.#queries.size > MAX_QUERIES) this.#queries.delete(this.#queries.keys().next().value!);
+    if (repeated < REPETITIONS) return false;
+    this.#queries = undefined;
+    return true;
+  }
 }

@@ -15,6 +15,8 @@ export interface Plan {
   readonly index?: string | readonly string[] | null;
   /** Encoder names that the request may mean, most likely first. They choose the index if the request does not name one. */
   readonly models?: readonly string[];
+  /** The texts of a request that embeds or reranks them and searches nothing; a search hook may hold such a request back. */
+  readonly given?: readonly string[];
   run(retriever: Retriever, signal: AbortSignal): Promise<Answer>;
 }
 
@@ -98,6 +100,8 @@ export interface Dialect extends ErrorFormat {
   readonly summary: string;
   readonly request: TSchema;
   readonly reply: TSchema;
+  /** Default: JSON. */
+  readonly replyType?: 'text/plain';
   /** An example of a request. */
   readonly example: JsonObject;
   /** The projects whose clients use it, for the documents. Empty for Trawl's own API and for a second path of another dialect. */

@@ -5,6 +5,7 @@ import { browseCompPlus } from './browsecomp-plus.ts';
 import { deepResearchGym } from './deep-research-gym.ts';
 import type { Dialect, SearchDialect } from './dialect.ts';
 import { foldAgent, foldAgentOpen } from './foldagent.ts';
+import { jinaReader } from './jina-reader.ts';
 import { dsServe, massiveServe } from './massive-serve.ts';
 import { nativePassages } from './native-passages.ts';
 import { nativeScore } from './native-score.ts';
@@ -21,11 +22,12 @@ import { sglangRerank } from './rerank/sglang-rerank.ts';
 import { teiRerank } from './rerank/tei-rerank.ts';
 import { research, researchBatch } from './research.ts';
 import { rllm, rllmLegacy } from './rllm.ts';
-import { searchAgentX } from './search-agent-x.ts';
+import { searchAgentX, searchAgentXReset, searchAgentXStall } from './search-agent-x.ts';
 import { searchR1 } from './search-r1.ts';
-import { serper } from './serper.ts';
+import { serper, serperScholar, serperScrape } from './serper.ts';
 import { skyrl } from './skyrl.ts';
 import { stepSearch, stepSearchRerank } from './step-search.ts';
+import { teiEmbed, teiEmbedRoot, teiInfo } from './tei-embeddings.ts';
 import { ultraRag } from './ultrarag.ts';
 import { elasticsearch } from './unserved-elasticsearch.ts';
 import { verlTool, verlToolQuestion } from './verl-tool.ts';
@@ -62,10 +64,18 @@ export const DIALECTS: readonly Dialect[] = [
   foldAgentOpen,
   openResearcherContent,
   asearcherAccess,
+  serperScholar,
+  serperScrape,
+  jinaReader,
   searchAgentX,
+  searchAgentXStall,
+  searchAgentXReset,
   verlToolQuestion,
   verlTool,
   openaiEmbeddings,
+  teiEmbed,
+  teiEmbedRoot,
+  teiInfo,
   nativeSearch,
   nativePassages,
   nativeScore,

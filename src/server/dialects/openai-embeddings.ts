@@ -67,6 +67,7 @@ export const openaiEmbeddings = defineDialect({
     return {
       queries: inputs.length,
       k: 0,
+      given: inputs,
       models: [model, readModel(model).bare],
       async run(retriever, signal) {
         const { info } = retriever;

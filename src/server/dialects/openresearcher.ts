@@ -1,10 +1,9 @@
 import { Type } from 'typebox';
-import { TrawlError } from '../../base/errors.ts';
 import { documentFields } from '../../index/passages/document-fields.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { defineDialect } from './dialect.ts';
 import { count, Query } from './parts/common-fields.ts';
-import { documentPlan, openingPlan } from './parts/document-plan.ts';
+import { documentPlan, linkedPagePlan } from './parts/document-plan.ts';
 import { excerptPassage, list } from './parts/reply-fields.ts';
 import { pieces, separated } from './parts/search-plan.ts';
 
@@ -63,13 +62,5 @@ export const openResearcherContent = defineDialect({
   request: Type.Object({ url: Type.String({ description: 'As in a hit.' }) }),
   reply: Type.Object({ title: Type.String(), content: Type.String() }),
   example: { url: 'Brooklyn Bridge' },
-  plan({ url }, limits) {
-    return openingPlan({ url }, limits, (document) => {
-      if (document !== undefined) return { title: document.title, content: document.text };
-      throw new TrawlError(
-        'NOT_FOUND',
-        `No document has the URL ${JSON.stringify(url.slice(0, 200))}. Open a URL of the search results.`,
-      );
-    });
-  },
+  plan: ({ url }, limits) => linkedPagePlan(url, limits, ({ title, text }) => JSON.stringify({ title, content: text })),
 });

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import { defineDialect } from './dialect.ts';
+import { NO_TIMINGS } from '../../search/timings.ts';
+import { defineDialect, type Plan } from './dialect.ts';
 import { Contents } from './parts/common-fields.ts';
 import { list, text, textPassage } from './parts/reply-fields.ts';
 import { hitLists, pieces, searchPlan, textHit } from './parts/search-plan.ts';
@@ -48,3 +49,36 @@ export const searchAgentX = defineDialect({
     });
   },
 });
+
+/** What SearchAgent-X asks while searches run, to learn which of them the server has stopped early. Trawl's are never stopped. */
+export const searchAgentXStall = defineDialect({
+  name: 'searchagent-x-check-stall',
+  method: 'GET',
+  path: '/check_stall',
+  summary: 'The searches that were stopped early: none (SearchAgent-X)',
+  section: 'searchagent-x',
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Type.Object({ step_low_ema: Type.Number({ default: 0.9, description: 'Ignored: no search is stopped.' }) }),
+  // Spelt as in the original.
+  reply: Type.Object({ stopeed_requests: Type.Array(Type.Integer(), { description: 'Empty.' }) }),
+  example: { step_low_ema: 0.9 },
+  plan: () => fixedPlan('{"stopeed_requests":[]}'),
+});
+
+/** Between two experiments SearchAgent-X lets the server forget waiting searches. A search belongs to its request here. */
+export const searchAgentXReset = defineDialect({
+  name: 'searchagent-x-reset',
+  method: 'GET',
+  path: '/reset',
+  summary: 'Nothing to reset: searches have no state (SearchAgent-X)',
+  section: 'searchagent-x',
+  holdMs: Number.POSITIVE_INFINITY,
+  request: Type.Object({}),
+  reply: Type.Object({}),
+  example: {},
+  plan: () => fixedPlan('{}'),
+});
+
+function fixedPlan(reply: string): Plan {
+  return { queries: 0, k: 0, run: async () => ({ timings: NO_TIMINGS, pieces: [reply] }) };
+}

@@ -27,10 +27,14 @@ export function documentKey(fields: DocumentFields, row: number): string {
   return `${by} ${keys[0]}`;
 }
 
-/** The URL itself and, by ASearcher's rule for wikis, with `index.php/X` as `index.php?title=X`. */
+/**
+ * The URL itself; without its fragment, which names a place in the page; by ASearcher's rule for wikis, with `index.php/X` as
+ * `index.php?title=X`; and with the characters that an HTTP client has encoded.
+ */
 export function urlKeys(url: string): string[] {
-  const byRule = url.replace('index.php/', 'index.php?title=');
-  return byRule === url ? [url] : [url, byRule];
+  const page = url.replace(/#.*$/s, '');
+  const keys = [url, page, page.replace('index.php/', 'index.php?title='), decoded(page, decodeURI)];
+  return [...new Set(keys)];
 }
 
 /** The title in a wiki's URL, or the text itself if it is not a URL; without and with the quotes of the published corpora. */
@@ -41,9 +45,9 @@ export function titleKeys(url: string): readonly string[] {
   return titleForms(title);
 }
 
-function decoded(text: string): string {
+function decoded(text: string, decode: (text: string) => string = decodeURIComponent): string {
   try {
-    return decodeURIComponent(text);
+    return decode(text);
   } catch {
     return text;
   }

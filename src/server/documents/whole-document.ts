@@ -4,7 +4,7 @@ import type { CutText, FoundPassage, Models, Retriever } from '../../search/retr
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../search/timings.ts';
 import type { RecordedOpening } from '../recording/recorded-search.ts';
-import { findPassages, type Lookup, lookupsOfDocument, titleKeys } from './document-lookup.ts';
+import { findPassages, type Lookup, lookupsOfDocument, titleKeys, urlKeys } from './document-lookup.ts';
 import { joinPassages, orderedPassages } from './join-passages.ts';
 import { idInUrl, passageName } from './passage-name.ts';
 
@@ -88,7 +88,7 @@ function lookupsOfUrl(url: string, { index }: RetrieverInfo): readonly Lookup[] 
   const id = idInUrl(url, index);
   if (id !== url) return lookupsOfId(id);
   return [
-    { by: 'url', keys: [url] },
+    { by: 'url', keys: urlKeys(url) },
     { by: 'title', keys: titleKeys(url) },
   ];
 }

@@ -1,6 +1,9 @@
 import type { ColumnType } from '../../engine/filter/column.ts';
+import { locator } from '../../engine/lexical/analysis/analysers.ts';
+import { ANALYSERS } from '../../engine/lexical/lexical-settings.ts';
 import type { IndexDefinition } from '../../index/document-store/index-files.ts';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
+import { onlyIndex } from './continued-searches.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
 import {
   type ElasticsearchReply,
@@ -8,7 +11,9 @@ import {
   type ElasticsearchRoute,
   jsonReply,
 } from './elasticsearch-route.ts';
+import { parseJson } from './json-node.ts';
 import { indexesInPath } from './leased-indexes.ts';
+import { readMembers, readText } from './query/clause.ts';
 import { similarityOf } from './query/knn-rows.ts';
 import { VECTOR_FIELD } from './query/queried-field.ts';
 import { COMMON_PARAMETERS, refuseUnknownParameters } from './search-request.ts';
@@ -17,6 +22,8 @@ import { settingsJson } from './write/index-definition.ts';
 export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
   { method: 'GET', url: '/_cluster/health', handle: health },
   { method: 'GET', url: '/_cluster/health/:index', handle: health },
+  { method: ['GET', 'POST'], url: '/_analyze', handle: analyze },
+  { method: ['GET', 'POST'], url: '/:index/_analyze', handle: analyze },
   { method: 'GET', url: '/_cat/indices', handle: catIndices },
   { method: 'GET', url: '/_cat/indices/:index', handle: catIndices },
   { method: ['GET', 'HEAD'], url: '/:index', handle: describe },
@@ -60,6 +67,49 @@ function health(asked: ElasticsearchRequest): ElasticsearchReply {
     task_max_waiting_in_queue_millis: 0,
     active_shards_percent_as_number: 100,
   });
+}
+
+/** The words of a text with their places, by the analyser of an index or another one. */
+function analyze(asked: ElasticsearchRequest): ElasticsearchReply {
+  refuseUnknownParameters(asked, COMMON_PARAMETERS);
+  const root = parseJson(asked.body);
+  root.object('an analysis');
+  const { text, analyzer, field } = readMembers(
+    root,
+    { text: (node, what) => node.items.map((item) => item.text(what)), analyzer: readText, field: readText },
+    (name) =>
+      illegalArgument(`[_analyze] does not support [${name.slice(0, 100)}] here; there are text, analyzer and field`),
+  );
+  if (text === undefined) throw illegalArgument('[_analyze] requires [text]');
+  const info = asked.path.index === undefined ? undefined : onlyIndex(indexes(asked), '[_analyze]');
+  if (field !== undefined && info?.bm25?.fields.includes(field) !== true) {
+    throw illegalArgument(`[field] is [${field.slice(0, 100)}], which is not a text field of the index in the path`);
+  }
+  const wanted = analyzer ?? info?.bm25?.analyser ?? 'standard';
+  const name = ANALYSERS.find((each) => each === wanted);
+  if (name === undefined) {
+    throw illegalArgument(
+      `failed to find global analyzer [${wanted.slice(0, 100)}]; there are ${ANALYSERS.join(', ')}`,
+    );
+  }
+  let [position, offset] = [-1, 0];
+  const tokens = text.flatMap((each) => {
+    // Words that the analyser leaves out count, too.
+    const words = locator(name === 'whitespace' || name === 'cjk' ? name : 'standard')(each);
+    const spans = locator(name)(each);
+    const found = spans.map(({ term, start, end }) => ({
+      token: term,
+      start_offset: offset + start,
+      end_offset: offset + end,
+      type: /^\p{N}+$/u.test(term) ? '<NUM>' : '<ALPHANUM>',
+      position: position + 1 + words.findIndex((word) => word.start === start),
+    }));
+    // Elasticsearch puts a gap between two texts.
+    position += words.length + 100;
+    offset += each.length + 1;
+    return found;
+  });
+  return jsonReply({ tokens });
 }
 
 /** A value of an index. `made`: its definition if it was made over HTTP. */

@@ -79,6 +79,7 @@ const TYPES: Readonly<Partial<Record<TrawlError['code'], string>>> = {
   OVERLOADED: 'es_rejected_execution_exception',
   PERTURBED: 'es_rejected_execution_exception',
   NOT_READY: 'cluster_block_exception',
+  FILE_CHANGED: 'no_shard_available_action_exception',
   BODY_TOO_LARGE: 'content_too_long_exception',
   DEADLINE_EXCEEDED: 'timeout_exception',
   CANCELLED: 'task_cancelled_exception',
@@ -104,6 +105,10 @@ export const ELASTICSEARCH_ERRORS: ErrorFormat = {
     INVALID_JSON: 400,
     INVALID_REQUEST: 400,
     K_TOO_LARGE: 400,
+    DIMENSION_MISMATCH: 400,
+    NON_FINITE_QUERY: 400,
+    SCORE_OVERFLOW: 400,
+    ENCODING_FAILED: 400,
     NOT_SUPPORTED: 400,
     QUERY_TOO_LONG: 400,
     TOO_MANY_QUERIES: 400,
@@ -114,6 +119,19 @@ export const ELASTICSEARCH_ERRORS: ErrorFormat = {
   statusOf: (error) => (error instanceof ElasticsearchError ? error.status : undefined),
   errorBody: (error, status) => JSON.stringify(errorObject(error, status)),
 };
+
+/** Whether a request to a route that the server does not have comes from a client of Elasticsearch, by its path or its media types. */
+export function seemsElasticsearch({ url, headers }: FastifyRequest): boolean {
+  return /^[^?]*\/_/.test(url) || /vnd\.elasticsearch\+/.test(`${headers.accept} ${headers['content-type']}`);
+}
+
+/** A 400 as in Elasticsearch: clients take a 404 for an index or a document that does not exist. */
+export function noHandler({ url, method }: FastifyRequest): ElasticsearchError {
+  const path = url.split('?')[0]!.slice(0, 200);
+  return illegalArgument(
+    `no handler found for uri [${path}] and method [${method}]: this server does not have it; docs/elasticsearch.md lists what it has`,
+  );
+}
 
 export function isElasticsearch(request: FastifyRequest): boolean {
   return request.dialect === ELASTICSEARCH_ERRORS;

@@ -3,6 +3,7 @@ import { defined } from '../../base/objects.ts';
 import { BM25_PROFILES } from '../../engine/lexical/bm25.ts';
 import type { LexicalQuery } from '../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../engine/row-bitmap.ts';
+import type { IndexDefinition } from '../../index/document-store/index-files.ts';
 import type { Perturbed } from '../../search/calls/query-outcome.ts';
 import { compareOrder, type TreeHit, type TreeOrder } from '../../search/calls/tree-call.ts';
 import type { Retriever } from '../../search/retriever.ts';
@@ -29,7 +30,7 @@ export interface IndexHit extends TreeHit {
 }
 
 export interface SearchResult {
-  readonly indexes: number;
+  readonly indexes: readonly RetrieverInfo[];
   /** Best first, or sorted; equal hits in the order of the indexes and of their rows. */
   readonly hits: readonly IndexHit[];
   /** The best score; undefined without a match. */
@@ -44,12 +45,12 @@ export interface SearchResult {
 /**
  * Searches one index, or several, whose hits are merged by their scores, or by what they are sorted by.
  *
- * @param integersOf the columns of an index whose numbers have no fraction.
+ * @param definitionOf with what an index was made over HTTP.
  */
 export async function runSearch(
   retrievers: readonly Retriever[],
   search: SearchRequest,
-  integersOf: (index: string) => ReadonlySet<string>,
+  definitionOf: (index: string) => IndexDefinition | undefined,
   signal: AbortSignal,
 ): Promise<SearchResult> {
   const { from, size, trackTotal, minScore, sort, after, trackScores } = search;
@@ -71,11 +72,12 @@ export async function runSearch(
   let timings = NO_TIMINGS;
   for (const [i, retriever] of retrievers.entries()) {
     const { info } = retriever;
+    const definition = definitionOf(info.index);
     order = sort && treeOrder(sort, info);
     const query = await indexQuery(search, indexes[i]!, nearest[i]!, filters[i]!);
     const found = await retriever.searchTree({
       query,
-      parameters: BM25_PROFILES.elasticsearch,
+      parameters: { ...BM25_PROFILES.elasticsearch, ...definition?.bm25 },
       // The hits before `from` of all indexes together are known only after the merge.
       from: isOne ? from : 0,
       size: isOne ? size : from + size,
@@ -91,7 +93,7 @@ export async function runSearch(
     if (found.perturbed !== undefined) changes.push(found.perturbed);
     const isHighlighted = search.highlight.length > 0 && found.hits.length > 0 && info.bm25 !== null;
     const texts = isHighlighted ? await analysedQuery(query, info.bm25.analyser, signal) : undefined;
-    const index = { info, integers: integersOf(info.index), query, texts };
+    const index = { info, integers: integersOf(definition), query, texts };
     for (const hit of found.hits) hits.push({ ...hit, index });
     if (found.best !== null) best.push(found.best);
     total += found.total;
@@ -103,13 +105,17 @@ export async function runSearch(
     );
   }
   return {
-    indexes: retrievers.length,
+    indexes: retrievers.map(({ info }) => info),
     hits: isOne ? hits : hits.slice(from, from + size),
     best: best.length === 0 ? undefined : Math.max(...best),
     total,
     perturbed: changes.length === 0 ? undefined : together(changes),
     timings,
   };
+}
+
+function integersOf(definition: IndexDefinition | undefined): ReadonlySet<string> {
+  return new Set(definition?.columns.flatMap(({ name, integer }) => (integer ? [name] : [])));
 }
 
 /** What a search asks for, for the record: the words of a `match` or `multi_match`, else the query as JSON. */

@@ -23,7 +23,7 @@ export function* searchReply(
   const { size, trackTotal, totalAsInteger, sort, trackScores } = search;
   // Elasticsearch says so only where it counts everything and returns nothing.
   const early = size === 0 && trackTotal === Number.POSITIVE_INFINITY ? ',"terminated_early":false' : '';
-  yield `{"took":${Math.round(took)},"timed_out":false${early},"_shards":${shardsJson(indexes)},"hits":{`;
+  yield `{"took":${Math.round(took)},"timed_out":false${early},"_shards":${shardsJson(indexes.length)},"hits":{`;
   if (totalAsInteger) yield `"total":${trackTotal === false ? -1 : total},`;
   else if (trackTotal !== false) {
     // If the server changed hits on purpose, the total of the search is only the least number.

@@ -3,10 +3,10 @@ import type { ElasticsearchRequest, UrlParameters } from './elasticsearch-route.
 import { readWantedFields, type WantedField } from './field-values.ts';
 import { type HighlightField, readHighlight } from './highlight/highlight-request.ts';
 import { type JsonNode, parseJson, parseNumber } from './json-node.ts';
-import { ignore, readBoolean, readInteger, readMembers, readNumber } from './query/clause.ts';
+import { ignore, readBoolean, readInteger, readMembers, readNumber, readParameters, readText } from './query/clause.ts';
 import type { BoostedKnn, DslQuery } from './query/dsl-query.ts';
 import { parseKnnSearches, parseQuery } from './query/parse-query.ts';
-import { parseSort, readSort, type SortCriterion } from './sort-order.ts';
+import { parseSort, readSort, type SortCriterion, unambiguous } from './sort-order.ts';
 import { parseSourceChoice, readSourceChoice, SOURCE_PARAMETERS, type SourceChoice } from './source-filter.ts';
 import { milliseconds } from './time-value.ts';
 
@@ -24,6 +24,8 @@ export interface SearchRequest {
   readonly minScore: number | undefined;
   /** Undefined: by score. */
   readonly sort: readonly SortCriterion[] | undefined;
+  /** The id of the point in time that is searched; undefined: the indexes as they are. */
+  readonly pit: string | undefined;
   /** The sort values after which hits begin. */
   readonly after: readonly (string | null)[] | undefined;
   /** Whether hits have scores although they are sorted otherwise. */
@@ -86,6 +88,8 @@ export function parseSearch(text: string, parameters: UrlParameters): SearchRequ
   const { from, size, sort, timeout, track_scores: trackScores, rest_total_hits_as_int: asInteger } = parameters;
   const totalAsInteger = asInteger !== undefined && booleanFrom(asInteger, 'rest_total_hits_as_int');
   const trackTotal = trackTotalFrom(parameters) ?? body?.track_total_hits ?? DEFAULT_TRACK_TOTAL;
+  const givenSort = sort === undefined ? body?.sort : parseSort(sort);
+  const pit = body?.pit;
   const search: SearchRequest = {
     query: body?.query,
     knn: body?.knn ?? [],
@@ -94,7 +98,8 @@ export function parseSearch(text: string, parameters: UrlParameters): SearchRequ
     source: parseSourceChoice(parameters) ?? body?._source ?? 'all',
     trackTotal: totalAsInteger && trackTotal === DEFAULT_TRACK_TOTAL ? Number.POSITIVE_INFINITY : trackTotal,
     minScore: body?.min_score,
-    sort: sort === undefined ? body?.sort : parseSort(sort),
+    sort: pit !== undefined && givenSort !== undefined ? unambiguous(givenSort) : givenSort,
+    pit,
     after: body?.search_after,
     trackScores: trackScores === undefined ? (body?.track_scores ?? false) : booleanFrom(trackScores, 'track_scores'),
     fields: body?.fields ?? [],
@@ -119,8 +124,8 @@ function refuseInconsistent({ from, size, trackTotal, totalAsInteger, after, sor
     throw searchPhaseFailure({
       type: 'illegal_argument_exception',
       reason:
-        `Result window is too large, from + size must be less than or equal to: [${MAX_WINDOW}] but was [${from + size}]. This ` +
-        'server has no scroll API; [search_after] continues a sorted search.',
+        `Result window is too large, from + size must be less than or equal to: [${MAX_WINDOW}] but was [${from + size}]. ` +
+        'Use [scroll], or [search_after] with a sorted search.',
     });
   }
   if (after === undefined) return;
@@ -159,6 +164,11 @@ const READERS = {
     return trackTotalOf(isBoolean ? node.boolean(what) : node.integer(what));
   },
   min_score: readNumber,
+  pit(node: JsonNode) {
+    const { id } = readParameters('pit', node, { id: readText, keep_alive: readText });
+    if (id === undefined) throw node.fault('[pit] requires [id]');
+    return id;
+  },
   sort: readSort,
   search_after(node: JsonNode, what: string) {
     if (!Array.isArray(node.value) || node.value.length === 0)
@@ -179,7 +189,6 @@ const UNSUPPORTED = [
   'explain',
   'ext',
   'indices_boost',
-  'pit',
   'post_filter',
   'profile',
   'rank',

@@ -8,8 +8,15 @@ import { elapsedMs } from '../metrics/server-timing.ts';
 import { recordSearch } from '../record-search.ts';
 import type { RecordedSearch } from '../recording/recorded-search.ts';
 import type { ServerConfig } from '../server-config.ts';
+import { continuedId, onlyIndex, parseContinuedId, refuseChanged, type Scroll } from './continued-searches.ts';
 import { ELASTICSEARCH_ERRORS, errorObject, illegalArgument } from './elasticsearch-error.ts';
-import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
+import {
+  type ElasticsearchReply,
+  type ElasticsearchRequest,
+  type ElasticsearchRoute,
+  jsonReply,
+  type UrlParameters,
+} from './elasticsearch-route.ts';
 import { parseJson } from './json-node.ts';
 import { type IndexNames, requestedIndexes, searchedIndexes, withIndexes } from './leased-indexes.ts';
 import { analysedTexts } from './query/dsl-query.ts';
@@ -23,10 +30,16 @@ import {
   SEARCH_PARAMETERS,
   type SearchRequest,
 } from './search-request.ts';
+import { textOfOrderValue, unambiguous } from './sort-order.ts';
+import { milliseconds } from './time-value.ts';
 
 export const SEARCH_ROUTES: readonly ElasticsearchRoute[] = [
   { method: ['GET', 'POST'], url: '/_search', handle: search },
   { method: ['GET', 'POST'], url: '/:index/_search', handle: search },
+  { method: ['GET', 'POST'], url: '/_search/scroll', handle: scroll },
+  { method: 'DELETE', url: '/_search/scroll', handle: (asked) => free(asked, 'scroll_id') },
+  { method: 'POST', url: '/:index/_pit', handle: openPit },
+  { method: 'DELETE', url: '/_pit', handle: (asked) => free(asked, 'id') },
   { method: ['GET', 'POST'], url: '/_count', handle: count },
   { method: ['GET', 'POST'], url: '/:index/_count', handle: count },
   { method: ['GET', 'POST'], url: '/_msearch', handle: multiSearch },
@@ -34,11 +47,90 @@ export const SEARCH_ROUTES: readonly ElasticsearchRoute[] = [
 ];
 
 async function search(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
-  refuseUnknownParameters(asked, SEARCH_PARAMETERS);
-  const parsed = parseSearch(asked.body, asked.parameters);
-  const result = await searchIndexes(asked, parsed, requestedIndexes(asked));
-  const pieces = searchReply(result, parsed, elapsedMs(asked.request));
+  const { body, parameters } = asked;
+  refuseUnknownParameters(asked, [...SEARCH_PARAMETERS, 'scroll']);
+  if (parameters.scroll !== undefined) return scrollPage(asked, { body, parameters: givenParameters(parameters) });
+  const parsed = parseSearch(body, parameters);
+  const pit = parsed.pit === undefined ? undefined : parseContinuedId(parsed.pit);
+  if (pit !== undefined && asked.path.index !== undefined) {
+    throw illegalArgument('[indices] cannot be used with point in time. Do not specify any index with point in time.');
+  }
+  const names = pit === undefined ? requestedIndexes(asked) : { names: pit.index, ignoreUnavailable: false };
+  const result = await searchIndexes(asked, parsed, names);
+  if (pit !== undefined) refuseChanged(pit, onlyIndex(result.indexes, 'A point in time'));
+  const more = parsed.pit === undefined ? '' : `,"pit_id":${JSON.stringify(parsed.pit)}`;
+  const pieces = searchReply(result, parsed, elapsedMs(asked.request), more);
   return { pieces, searches: { count: 1, timings: result.timings } };
+}
+
+function givenParameters(parameters: UrlParameters): Record<string, string> {
+  return Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, value ?? '']));
+}
+
+/** A page of a scroll: the first one, or the one after `begun`. */
+async function scrollPage(
+  asked: ElasticsearchRequest,
+  { body, parameters }: Pick<Scroll, 'body' | 'parameters'>,
+  begun?: ReturnType<typeof parseContinuedId>,
+): Promise<ElasticsearchReply> {
+  const { scroll: keepAlive = '', ...others } = parameters;
+  milliseconds(keepAlive, 'scroll');
+  const sent = parseSearch(body, others);
+  if (sent.pit !== undefined) throw illegalArgument('using [point in time] is not allowed in a scroll context');
+  if (sent.from > 0) throw illegalArgument('using [from] is not allowed in a scroll context');
+  if (sent.after !== undefined) throw illegalArgument('using [search_after] is not allowed in a scroll context');
+  if (sent.size === 0) throw illegalArgument('[size] cannot be [0] in a scroll context');
+  const search: SearchRequest = {
+    ...sent,
+    sort: unambiguous(sent.sort),
+    trackScores: sent.trackScores || sent.sort === undefined,
+    after: begun?.scroll?.after,
+    trackTotal: begun === undefined && sent.trackTotal,
+  };
+  const names = begun === undefined ? requestedIndexes(asked) : { names: begun.index, ignoreUnavailable: false };
+  const result = await searchIndexes(asked, search, names);
+  const { index, generation } = onlyIndex(result.indexes, 'A scroll');
+  if (begun !== undefined) refuseChanged(begun, onlyIndex(result.indexes, 'A scroll'));
+  const total = begun?.scroll?.total ?? result.total;
+  const after = result.hits.at(-1)?.orderValues?.map(textOfOrderValue) ?? begun?.scroll?.after ?? [];
+  const id = continuedId({ index, generation, scroll: { body, parameters, after, total } });
+  const more = `,"_scroll_id":${JSON.stringify(id)}`;
+  const pieces = searchReply({ ...result, total }, sent, elapsedMs(asked.request), more);
+  return { pieces, searches: { count: 1, timings: result.timings } };
+}
+
+async function scroll(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  refuseUnknownParameters(asked, [...COMMON_PARAMETERS, 'rest_total_hits_as_int', 'scroll', 'scroll_id']);
+  const members = asked.body.trim() === '' ? undefined : parseJson(asked.body).object('a scroll');
+  const id = members?.get('scroll_id')?.text('[scroll_id]') ?? asked.parameters.scroll_id;
+  if (id === undefined) throw illegalArgument('Validation Failed: 1: scrollId is missing;');
+  const begun = parseContinuedId(id);
+  if (begun.scroll === undefined) throw illegalArgument('The id is of a point in time, not of a scroll');
+  return scrollPage(asked, begun.scroll, begun);
+}
+
+/** The server keeps nothing of a scroll or a point in time that it could free. */
+function free({ body }: ElasticsearchRequest, name: string): ElasticsearchReply {
+  const ids = body.trim() === '' ? [] : (parseJson(body).object('a request').get(name)?.items ?? []);
+  for (const id of ids) parseContinuedId(id.text(`[${name}]`));
+  return jsonReply({ succeeded: true, num_freed: ids.length });
+}
+
+async function openPit(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  const { keep_alive: keepAlive } = asked.parameters;
+  refuseUnknownParameters(asked, [...COMMON_PARAMETERS, ...INDEX_PARAMETERS, 'keep_alive', 'preference', 'routing']);
+  if (keepAlive === undefined) throw illegalArgument('[keep_alive] must be given, such as 1m');
+  milliseconds(keepAlive, 'keep_alive');
+  return withIndexes(asked, searchedIndexes(asked, requestedIndexes(asked)), async (retrievers) => {
+    const { index, generation } = onlyIndex(
+      retrievers.map(({ info }) => info),
+      'A point in time',
+    );
+    return jsonReply({
+      id: continuedId({ index, generation }),
+      _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
+    });
+  });
 }
 
 const COUNT_PARAMETERS = [...COMMON_PARAMETERS, ...INDEX_PARAMETERS, 'ignore_throttled', 'preference', 'routing'];
@@ -53,19 +145,16 @@ async function count(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
   }
   const parsed = { ...parseSearch(body, {}), size: 0, trackTotal: Number.POSITIVE_INFINITY };
   const { total, indexes, timings } = await searchIndexes(asked, parsed, requestedIndexes(asked));
-  return { pieces: [`{"count":${total},"_shards":${shardsJson(indexes)}}`], searches: { count: 1, timings } };
+  return { pieces: [`{"count":${total},"_shards":${shardsJson(indexes.length)}}`], searches: { count: 1, timings } };
 }
 
 function searchIndexes(asked: ElasticsearchRequest, search: SearchRequest, names: IndexNames): Promise<SearchResult> {
   const { request, signal, routes } = asked;
   const indexes = searchedIndexes(asked, names);
   refuseTooLarge(search, routes.config);
-  const integersOf = (index: string): ReadonlySet<string> => {
-    const columns = routes.config.writable?.definition(index)?.columns ?? [];
-    return new Set(columns.flatMap(({ name, integer }) => (integer ? [name] : [])));
-  };
+  const definitionOf = (index: string) => routes.config.writable?.definition(index);
   return withIndexes(asked, indexes, async (retrievers) => {
-    const result = await withinTime(search, signal, (limited) => runSearch(retrievers, search, integersOf, limited));
+    const result = await withinTime(search, signal, (limited) => runSearch(retrievers, search, definitionOf, limited));
     request.hooked?.note([result.perturbed]);
     for (const { info } of retrievers) {
       const hits = result.hits.filter(({ index }) => index.info === info);
@@ -150,6 +239,7 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
     try {
       const names = readHeader(header, requestedIndexes(asked).names);
       const search = parseSearch(body, { rest_total_hits_as_int });
+      if (search.pit !== undefined) throw illegalArgument('[pit] is not supported in [_msearch]; use [_search]');
       if (characters > maxCharacters) {
         throw illegalArgument(
           `The replies to the searches before this one have ${characters} characters; the limit of this server is ${maxCharacters} per request. Send the rest in another request`,

@@ -54,7 +54,13 @@ function criterion(field: string, order?: string): SortCriterion {
   const name = (order ?? (field === '_score' ? 'desc' : 'asc')).toLowerCase();
   if (order !== undefined && name !== 'asc' && name !== 'desc')
     throw illegalArgument(`Unknown SortOrder [${order.slice(0, 100)}]`);
-  return { field, descending: name === 'desc', missing: '_last', mode: undefined, unmappedType: undefined };
+  return {
+    field: field === '_shard_doc' ? '_doc' : field,
+    descending: name === 'desc',
+    missing: '_last',
+    mode: undefined,
+    unmappedType: undefined,
+  };
 }
 
 const READERS = {
@@ -75,10 +81,23 @@ const READERS = {
 };
 
 function readCriterion(field: string, node: JsonNode): SortCriterion {
-  const isSpecial = field === '_score' || field === '_doc';
+  const isSpecial = field === '_score' || field === '_doc' || field === '_shard_doc';
   const readers: Partial<typeof READERS> = isSpecial ? { order: READERS.order } : READERS;
   const { order, missing = '_last', mode, unmapped_type: unmappedType } = readParameters('sort', node, readers);
   return { ...criterion(field, order), missing, mode, unmappedType };
+}
+
+const BY_ROW: SortCriterion = criterion('_doc');
+
+/** The criteria, by which no two hits of an index are equal. */
+export function unambiguous(criteria: readonly SortCriterion[] | undefined): readonly SortCriterion[] {
+  const given = criteria ?? [criterion('_score')];
+  return given.some(({ field }) => field === '_doc') ? given : [...given, BY_ROW];
+}
+
+/** A sort value of a hit as `search_after` has it. */
+export function textOfOrderValue(value: OrderValue): string | null {
+  return value === null ? null : String(value);
 }
 
 /** How one index orders its hits. @throws ElasticsearchError for a field that it cannot sort by. */
@@ -117,7 +136,7 @@ function missingValue(text: string, column: Column, { index }: RetrieverInfo): N
 /** A value as columns store it; undefined for a text that has none. */
 function storedValue(text: string, { type }: Column): StoredValue | undefined {
   if (type === 'string') return text;
-  if (type === 'boolean' && (text === 'true' || text === 'false')) return Number(text === 'true');
+  if (type === 'boolean' && /^(?:true|false|[01])$/.test(text)) return Number(text === 'true' || text === '1');
   if (type !== 'date') return finiteNumber(text);
   return parseDateMath(text, { now: Date.now(), roundUp: false, formats: ['epoch_millis', 'date'] });
 }

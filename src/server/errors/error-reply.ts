@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { asTrawlError, isNodeError, TrawlError } from '../../base/errors.ts';
 import { elapsedMs, totalOnly } from '../metrics/server-timing.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { clientError, ERROR_STATUS } from './error-status.ts';
+import { clientError, ERROR_STATUS, isForOperator } from './error-status.ts';
 import { RequestError, type ValidationIssue } from './request-error.ts';
 
 /**
@@ -61,7 +61,7 @@ function logError(error: TrawlError, status: number, request: FastifyRequest, re
   const where = { method: request.method, route, dialect: request.dialect?.name };
   if (reply.raw.destroyed || request.raw.socket.destroyed) {
     request.log.info({ ...where, code: error.code }, 'client disconnected before the response');
-  } else if (status === 500 || error.code === 'RELOAD_FAILED') {
+  } else if (status === 500 || isForOperator(error.code) || error.code === 'RELOAD_FAILED') {
     request.log.error({ ...where, err: error, code: error.code, details: error.details }, 'request failed');
   } else {
     request.log.info({ ...where, code: error.code, status, reason: error.message }, 'request refused');
@@ -83,6 +83,12 @@ function fromFastify(thrown: unknown, config: ServerConfig): TrawlError {
       return new TrawlError('INVALID_REQUEST', 'The length of the body differs from its content-length header.');
     case 'ECONNRESET':
       return new TrawlError('CANCELLED', 'The client disconnected while sending its request.', { cause: thrown });
+    case 'Z_DATA_ERROR':
+    case 'Z_BUF_ERROR':
+      return new TrawlError(
+        'INVALID_REQUEST',
+        `The body cannot be decompressed as its content-encoding says (${thrown.message}). Send it as gzip, or plain without that header.`,
+      );
     default:
       return asTrawlError(thrown);
   }

@@ -8,6 +8,10 @@ const STATUSES: Readonly<Partial<Record<ErrorCode, number>>> = {
   INVALID_JSON: 422,
   INVALID_REQUEST: 422,
   K_TOO_LARGE: 422,
+  DIMENSION_MISMATCH: 422,
+  NON_FINITE_QUERY: 422,
+  SCORE_OVERFLOW: 422,
+  ENCODING_FAILED: 422,
   RERANK_TOO_LARGE: 422,
   RERANK_REFUSED: 422,
   ENDPOINT_REFUSED: 422,
@@ -33,6 +37,11 @@ const STATUSES: Readonly<Partial<Record<ErrorCode, number>>> = {
   ENDPOINT_FAILED: 503,
   // The check of an endpoint found another model; it may be started again with the right one.
   MODEL_MISMATCH: 503,
+  // A reload opens the index again, or says why it cannot.
+  FILE_CHANGED: 503,
+  INDEX_FILE_MISSING: 503,
+  INDEX_FILE_TRUNCATED: 503,
+  INDEX_FILE_FOREIGN: 503,
   NOT_READY: 503,
   OVERLOADED: 503,
   // Its purpose is to be retried.
@@ -50,8 +59,21 @@ export const ERROR_STATUS = Object.fromEntries(
   Object.keys(ERROR_CODES).map((code) => [code, STATUSES[code as ErrorCode] ?? 500]),
 ) as Readonly<Record<ErrorCode, number>>;
 
+const DAMAGED =
+  'A file of this index or of its model was changed or damaged while the server had it open, or cannot be read, so the index answers nothing until it is ' +
+  "reloaded. The server's log names the file.";
+
+/** Whether the operator has to act: a bug, or a file of an index that changed. */
+export function isForOperator(code: ErrorCode): boolean {
+  return ERROR_STATUS[code] === 500 || MESSAGES[code] === DAMAGED;
+}
+
 /** What clients get in place of messages for operators, which name internal addresses and options. The log has the messages. */
 const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  FILE_CHANGED: DAMAGED,
+  INDEX_FILE_MISSING: DAMAGED,
+  INDEX_FILE_TRUNCATED: DAMAGED,
+  INDEX_FILE_FOREIGN: DAMAGED,
   ENDPOINT_FAILED: "The server's encoder did not answer, or gave an unusable answer. Send the request again.",
   ENDPOINT_REFUSED: "The server's encoder refuses a text, for its length for example. Shorten it.",
   MODEL_MISMATCH: "The server's encoder is not the one of the index. Send the request again later.",

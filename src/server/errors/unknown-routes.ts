@@ -1,6 +1,7 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { TrawlError } from '../../base/errors.ts';
 import { DIALECT_PATHS } from '../dialects/dispatch.ts';
+import { ELASTICSEARCH_ERRORS, noHandler, seemsElasticsearch } from '../elasticsearch/elasticsearch-error.ts';
 import { pathPrefix } from '../indexes/index-choice.ts';
 import { RELOAD_ROUTE } from '../routes/admin.ts';
 import { MODEL_ROUTE } from '../routes/models.ts';
@@ -17,7 +18,7 @@ const PARAMETRIC = [PASSAGE_ROUTE, MODEL_ROUTE, RELOAD_ROUTE, ...DIALECT_PATHS].
  * Answers requests to unknown routes, before the body is read: 307 to the path without trailing slashes (as FastAPI does), 405 with
  * `Allow` for a known path with another method (204 for OPTIONS), and 404 for an unknown path.
  */
-export function installUnknownRoutes(app: FastifyInstance): void {
+export function installUnknownRoutes(app: FastifyInstance, hasElasticsearch: boolean): void {
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return;
     const { path, search } = splitUrl(request.url);
@@ -26,6 +27,10 @@ export function installUnknownRoutes(app: FastifyInstance): void {
     if (bare !== path && allowedMethods(app, bare).length > 0)
       return reply.redirect(`${pathPrefix(request.raw)}${bare}${search}`, 307);
     const methods = allowedMethods(app, path);
+    if (hasElasticsearch && seemsElasticsearch(request)) {
+      request.dialect = ELASTICSEARCH_ERRORS;
+      if (methods.length === 0) throw noHandler(request);
+    }
     if (methods.length === 0) {
       throw new TrawlError('NOT_FOUND', 'Route not found. To search, use POST /retrieve; GET /docs lists all routes.');
     }

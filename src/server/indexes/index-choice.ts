@@ -50,7 +50,10 @@ interface Prefixes {
 
 const prefixes = new WeakMap<IncomingMessage, Prefixes>();
 
-/** Removes the prefixes that name an index and a view from the URL to route, each at most once, in any order. */
+/**
+ * The URL to route: without the prefixes that name an index and a view, each at most once, in any order. A link to read becomes a parameter
+ * of `/reader`, so that the parameters of the link are not taken for the request's.
+ */
 export function takePathPrefix(request: IncomingMessage): string {
   let url = (request.url ?? '/').replace(ORIGIN, '');
   let taken: Prefixes = { text: '' };
@@ -63,7 +66,18 @@ export function takePathPrefix(request: IncomingMessage): string {
     url = url.slice(text.length);
   }
   if (taken.text !== '') prefixes.set(request, taken);
-  return url;
+  return readerPath(url);
+}
+
+/** A URL in place of a path, as clients of Jina's reader send it: also encoded, after `?url=`, or with the slashes that a proxy joined. */
+const LINK = /^\/((?:https?|trawl)(?::|%3A)(?:\/|%2F).*)$/i;
+
+function readerPath(url: string): string {
+  if (url.startsWith('/?url=')) return `/reader${url.slice(1)}`;
+  const path = LINK.exec(url)?.[1];
+  if (path === undefined) return url;
+  const link = (/^\w+%3A/i.test(path) ? decoded(path) : undefined) ?? path;
+  return `/reader?url=${encodeURIComponent(link.replace(/:\/+/, '://'))}`;
 }
 
 /** The prefixes that were removed from the request's path, for redirects. */

@@ -39,7 +39,7 @@ export class BodyBudget extends ByteBudget {
   /** A Fastify hook for routes with a body. Counts the body while it arrives; at twice the limit, closes the connection. */
   readonly count: preParsingHookHandler = ({ raw: request }, { raw: response }, payload, done) => {
     this.#held.set(request, 0);
-    request.on('data', (chunk: Buffer) => {
+    payload.on('data', (chunk: Buffer) => {
       const held = this.#held.get(request);
       if (held === undefined) return;
       this.#held.set(request, held + chunk.length);

@@ -187,10 +187,10 @@ const Reranked = Type.Object({
   truncated: Type.Integer({ description: 'Of these, the number that were truncated to its token limit.' }),
 });
 
-const Range = orNull(
+const Scale = orNull(
   Type.Object({
-    best: Type.Number({ description: 'The first score of the list.' }),
     floor: Type.Number({ description: 'The score that counts as 0: the last one, or 0 for a short list of bm25.' }),
+    deviation: Type.Number({ description: 'The standard deviation of the scores of the list.' }),
   }),
   'Null for an empty list.',
 );
@@ -203,7 +203,7 @@ const ExplainedFusion = Type.Object({
   bm25Weight: Type.Number(),
   depth: Type.Integer(),
   formula: Type.String({ description: 'The score of a hit. A list that does not have the passage adds 0.' }),
-  lists: Type.Array(Type.Object({ index: Type.Optional(Type.String()), dense: Range, bm25: Range }), {
+  lists: Type.Array(Type.Object({ index: Type.Optional(Type.String()), dense: Scale, bm25: Scale }), {
     description: 'Between which scores each list is scaled; with several indexes one entry per index.',
   }),
 });

@@ -89,7 +89,7 @@ const HybridField = Type.Object(
     fusion: Type.Optional(
       Type.Enum([...HYBRID_FUSIONS], {
         description:
-          'rrf: reciprocal rank fusion, weight / (rrfK + rank) of each list added; weighted: the scores of each list, scaled to 0 … 1, times its weight.',
+          'rrf: reciprocal rank fusion, weight / (rrfK + rank) of each list added; weighted: the scores of each list, in standard deviations above its floor, times its weight.',
       }),
     ),
     rrfK: Type.Optional(
@@ -101,7 +101,7 @@ const HybridField = Type.Object(
       Type.Integer({
         minimum: 1,
         description:
-          'Passages of each list that are fused. A passage that neither list has among them is not found. Absent: 100, or the number of hits that are considered if it is larger.',
+          'Passages of each list that are fused. A passage that neither list has among them is not found. Absent: 1,000, or the number of hits that are considered if it is larger.',
       }),
     ),
   },

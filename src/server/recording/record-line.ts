@@ -72,7 +72,7 @@ function queryParts(input: EncoderInput, unsearched: string | undefined, templat
  * The parts of an answer beside its hits, which the record keeps so that a replayed reply equals the recorded one. Lists have one entry per
  * hit, in the order of the hits.
  */
-export interface AnswerFacts extends Pick<QueryAnswer, 'tokens' | 'ranges'> {
+export interface AnswerFacts extends Pick<QueryAnswer, 'tokens' | 'scales'> {
   /** The embedded text of a query with a question or history; without them it follows from the query and the prefix of the model. */
   readonly text?: string;
   /** As in `QueryCertificate`. */
@@ -85,7 +85,7 @@ export interface AnswerFacts extends Pick<QueryAnswer, 'tokens' | 'ranges'> {
 }
 
 function answerFacts(input: EncoderInput, answer: QueryAnswer): AnswerFacts {
-  const { tokens, text, ranges, rerank, hits } = answer;
+  const { tokens, text, scales, rerank, hits } = answer;
   const { rescored, depth } = answer.certificate;
   const places = hits.flatMap((hit) => hit.places ?? []);
   const firstStage = hits.flatMap((hit) => hit.firstStage ?? []);
@@ -95,7 +95,7 @@ function answerFacts(input: EncoderInput, answer: QueryAnswer): AnswerFacts {
     rescored,
     depth,
     places: places.length === 0 ? undefined : places,
-    ranges,
+    scales,
     firstStage: firstStage.length === 0 ? undefined : firstStage,
     rerank:
       rerank && (rerank.ok ? { model: rerank.model, passages: rerank.passages, truncated: rerank.truncated } : null),

@@ -112,7 +112,7 @@ export function registerAdmin(app: FastifyInstance, holder: IndexRegistry, metri
     method: 'POST',
     url: RELOAD_ROUTE,
     config: { access: 'admin' },
-    onRequest: async (request, reply) => requireJsonMediaType(request, reply),
+    onRequest: async (request) => requireJsonMediaType(request),
     handler: async (request): Promise<Static<typeof ReloadReply>> => {
       holder.requireReady();
       const slot = holder.slot(request.params.name);

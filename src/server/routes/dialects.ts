@@ -9,11 +9,13 @@ import {
   deadlineOf,
   onResponseEnd,
 } from '../connections/client-signal.ts';
+import { URLS_MISSED, UrlsMissed } from '../dialects/asearcher.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
 import { field } from '../dialects/parts/read-request.ts';
+import { searchR1 } from '../dialects/search-r1.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
-import { ERROR_STATUS } from '../errors/error-status.ts';
+import { isForOperator } from '../errors/error-status.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
 import type { IndexRegistry } from '../indexes/index-registry.ts';
 import type { Lease } from '../indexes/index-slot.ts';
@@ -54,7 +56,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
   const { holder, config, metrics, replies, bodies } = routes;
   checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
-  const log = responseLog(config.logEvery);
+  const logs = { log: responseLog(config.logEvery), urlsMissed: new UrlsMissed() };
   const refuseEarly = (request: FastifyRequest, reply: FastifyReply, mayWait: boolean): void => {
     countRequest(request, reply, metrics);
     // While the server starts, a request that may wait passes: its body decides which dialect it is, and so whether it waits.
@@ -73,7 +75,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       onRequest: async (request, reply) => {
         refuseEarly(request, reply, dialects.hold);
         bodies.refuseIfFull();
-        requireJsonMediaType(request, reply);
+        requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
       preParsing: bodies.count,
@@ -82,7 +84,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
         const parseStart = performance.now();
         const body = parseJsonBody(request.body);
         request.body = undefined;
-        return answer(dialects.choose(body), body, { request, reply, signal, parseStart }, routes, log);
+        return answer(dialects.choose(body), body, { request, reply, signal, parseStart }, routes, logs);
       },
     });
   }
@@ -96,7 +98,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       handler(request, reply) {
         const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
         const fields: unknown = request.query;
-        return answer(dialect, fields, { request, reply, signal, parseStart: performance.now() }, routes, log);
+        return answer(dialect, fields, { request, reply, signal, parseStart: performance.now() }, routes, logs);
       },
     });
   }
@@ -145,7 +147,7 @@ async function answer(
   body: unknown,
   { request, reply, signal, parseStart }: Exchange,
   routes: SearchRoutes,
-  log: ResponseLog,
+  { log, urlsMissed }: { readonly log: ResponseLog; readonly urlsMissed: UrlsMissed },
 ): Promise<FastifyReply> {
   const { holder, config, metrics, replies, bodies } = routes;
   request.dialect = dialect;
@@ -158,9 +160,13 @@ async function answer(
     const record = dialect.method === 'POST' && isObject(body) ? field(body, 'record') : undefined;
     const retriever = retrieverFor(request, lease.retriever, config, { shown: plan.k, record });
     const { info } = retriever;
+    if (plan.given !== undefined) await request.hooked?.pass(plan.given, signal);
     const result = await plan.run(retriever, signal);
     if (result.search !== undefined) {
       request.hooked?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
+      if (dialect === searchR1 && urlsMissed.shownBy(result.search, performance.now())) {
+        request.log.warn({ index: info.index }, URLS_MISSED);
+      }
       recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
       if (result.search.outcomes.some((outcome) => outcome.ok && !outcome.certificate.exact)) {
         reply.header(EXACT_HEADER, 'false');
@@ -188,7 +194,7 @@ async function answer(
       truncated,
       ...roundedTimings(timings),
     }));
-    return send('application/json; charset=utf-8');
+    return send(`${dialect.replyType ?? 'application/json'}; charset=utf-8`);
   } catch (error) {
     throw deadlineErrorOr(error, signal);
   } finally {
@@ -259,7 +265,7 @@ function failedRerankings({ search }: Answer): readonly TrawlError[] {
 function logFailures(request: FastifyRequest, errors: readonly TrawlError[], what: 'query' | 'reranking'): void {
   for (const error of errors.slice(0, LOGGED_FAILURES)) {
     const { code, details, message } = error;
-    if (ERROR_STATUS[code] === 500) request.log.error({ err: error, code, details }, `${what} failed`);
+    if (isForOperator(code)) request.log.error({ err: error, code, details }, `${what} failed`);
     else request.log.info({ code, reason: message }, `${what} refused`);
   }
 }

@@ -109,7 +109,7 @@ function section(path: string, method: string, operation: Json, document: Json):
   const html = `<section>
 <h2 id="${id}">${route}</h2>
 <p>${escapeHtml(String(operation.summary))}</p>
-${parts.join('\n')}
+${parameters(operation)}${parts.join('\n')}
 <ul>${statuses.map(([status, { description }]) => `<li>${status}: ${escapeHtml(description)}</li>`).join('')}</ul>
 </section>`;
   const group =
@@ -125,7 +125,18 @@ function schemasOf(schema: Json | undefined, document: Json): Json[] {
   return refs.map(({ $ref }) => schemas[String($ref).split('/').at(-1)!] ?? {});
 }
 
+/** The fields of a request that has them in its URL. Every route has `index`. */
+function parameters(operation: Json): string {
+  const fields = (
+    (operation.parameters ?? []) as { name: string; in: string; required: boolean; schema: Json }[]
+  ).filter(({ name, in: place }) => place === 'query' && name !== 'index');
+  const properties = Object.fromEntries(fields.map(({ name, schema, ...rest }) => [name, { ...schema, ...rest }]));
+  return table({ properties, required: fields.filter((each) => each.required).map(({ name }) => name) });
+}
+
 function table(schema: Json | undefined): string {
+  // Of a request that may also be a list of objects, the object.
+  if (schema?.properties === undefined && Array.isArray(schema?.anyOf)) return table(schema.anyOf[0] as Json);
   const properties = Object.entries((schema?.properties ?? {}) as Record<string, Json>);
   if (properties.length === 0) return '';
   const required = (schema?.required ?? []) as string[];

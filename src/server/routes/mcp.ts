@@ -77,7 +77,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         const refused = refuseEarly(request, reply, routes, mcp);
         if (refused !== undefined) return refused;
         bodies.refuseIfFull();
-        requireJsonMediaType(request, reply);
+        requireJsonMediaType(request);
       },
       preParsing: bodies.count,
       async handler(request, reply) {

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { TrawlError } from '../../base/errors.ts';
-import { LEXICAL_FIELDS } from '../../engine/lexical/lexical-settings.ts';
 import { IndexManifest } from '../../index/manifest/index-manifest.ts';
 import { Bm25Record, ColumnRecord, Count, Sha256 } from '../../index/manifest/schemas.ts';
 import { LOOKUPS } from '../../index/passages/schema.ts';
@@ -20,7 +19,7 @@ const VERSION = 1;
 
 /** A word of a field with its best row, by which a store's way of scoring is recognised. */
 const WordProbe = Type.Object({
-  field: Type.Enum([...LEXICAL_FIELDS]),
+  field: Type.String({ minLength: 1 }),
   term: Type.String(),
   row: Count,
   /** Lucene's score, and Elasticsearch's with the factor k1 + 1. */
@@ -30,7 +29,7 @@ const WordProbe = Type.Object({
 export type WordProbe = Type.Static<typeof WordProbe>;
 
 /** The counts of a field over the live rows. */
-const WordCounts = Type.Object({ field: Type.Enum([...LEXICAL_FIELDS]), documents: Count, tokens: Count });
+const WordCounts = Type.Object({ field: Type.String({ minLength: 1 }), documents: Count, tokens: Count });
 
 /** What a publication is made of: the same for the first and each resumed run. */
 const PublicationPlan = Type.Object({

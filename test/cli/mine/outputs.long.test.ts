@@ -7,7 +7,7 @@ import { linesOf, QUESTIONS, questions, SUB_QUERIES } from '../../training/minin
 import { jsonOf, runTrawl } from '../run-trawl.ts';
 import { folder, index, mine, mineRefused, writeRecords } from './planted-index.ts';
 
-test('a file of origins has a line for each row of sentence-transformers; n-tuple leaves out what is too short', async () => {
+test('a file of origins has a line for each row; n-tuple leaves out what is too short', async () => {
   const out = join(folder, 'tuples.jsonl');
   const args = ['--format', 'n-tuple', '--num-negatives', '3', '--absolute-margin', '0.1', '--output-scores'];
   const run = ['mine', index, '--queries', QUESTIONS, '--out', out, ...args, '--json', '--quiet'];
@@ -51,13 +51,14 @@ test('the file of dpr is one JSON array, an empty one too', async () => {
   assert.equal(readFileSync(empty, 'utf8'), '[]\n');
 });
 
-test('rows have the generation of the index and the checksum of its encoder', async () => {
-  const { rows } = await mine();
+test('origins have the generation of the index and the checksum of its encoder', async () => {
+  const { rows, origins } = await mine();
   const inspected = jsonOf<{ generation: string; model: { sha256: string } }>(
     await runTrawl(['inspect', index, '--json']),
   );
   const { generation, model } = inspected;
-  for (const row of rows) assert.deepEqual([row.generation, row.model], [generation, model.sha256]);
+  assert.equal(origins.length, rows.length);
+  for (const row of origins) assert.deepEqual([row.generation, row.model], [generation, model.sha256]);
 });
 
 test('without --json, a table says what was found and dropped', async () => {
@@ -92,7 +93,11 @@ test('an existing file is not replaced without --restart, and nothing is left be
   assert.equal((await mineRefused(...run, '--restart')).code, 0);
   assert.notDeepEqual(readFileSync(out), before);
   const beside = readdirSync(folder).map((name) => join(folder, name));
-  assert.deepEqual(beside.filter((path) => path.startsWith(out)).sort(), [out, `${out}.report.json`]);
+  assert.deepEqual(beside.filter((path) => path.startsWith(out)).sort(), [
+    out,
+    `${out}.origins.jsonl`,
+    `${out}.report.json`,
+  ]);
 });
 
 test('an output that is one of the inputs is refused, with --restart too, and stays as it is', async () => {

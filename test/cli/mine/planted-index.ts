@@ -37,6 +37,10 @@ interface TevatronRow {
   readonly query: string;
   readonly positive_passages: readonly TevatronPassage[];
   readonly negative_passages: readonly TevatronPassage[];
+}
+
+/** A line of the file of origins. */
+interface Origin {
   readonly group: string;
   readonly generation: string;
   readonly model: string;
@@ -45,6 +49,7 @@ interface TevatronRow {
 interface Mined {
   readonly out: string;
   readonly rows: readonly TevatronRow[];
+  readonly origins: readonly Origin[];
   readonly report: MiningSummary;
 }
 
@@ -52,7 +57,7 @@ export async function mine(args: readonly string[] = [], queries = QUESTIONS): P
   const out = join(folder, `mined-${count++}.jsonl`);
   const run = ['mine', index, '--queries', queries, '--out', out, '--format', 'tevatron', ...args, '--json', '--quiet'];
   const report = jsonOf<MiningSummary>(await runTrawl(run));
-  return { out, rows: linesOf<TevatronRow>(out), report };
+  return { out, rows: linesOf<TevatronRow>(out), origins: linesOf<Origin>(`${out}.origins.jsonl`), report };
 }
 
 export function mineRefused(...args: readonly string[]): Promise<Ended> {

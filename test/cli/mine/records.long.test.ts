@@ -26,7 +26,7 @@ test('recorded queries have the positives of their question; rollouts of a quest
       [first!.id, `${first!.question} [SEP] who designed it`],
     ],
   );
-  assert.equal(new Set(mined.rows.map(({ group }) => group)).size, 1);
+  assert.equal(new Set(mined.origins.map(({ group }) => group)).size, 1);
   for (const row of mined.rows)
     assert.deepEqual(
       row.positive_passages.map(({ docid }) => docid),
@@ -50,7 +50,7 @@ test('a recorded query belongs to the question with its id, else to the one with
     { query: 'another id', question: first!.question, questionId: 'unknown' },
     { query: 'no such question', questionId: 'unknown' },
   ]);
-  const { rows, report: mined } = await mine(['--records', records, '--range-max', '50']);
+  const { rows, origins, report: mined } = await mine(['--records', records, '--range-max', '50']);
   assert.deepEqual([mined.read.read, mined.read.unjudged], [5, 2]);
   assert.deepEqual(
     rows.map(({ query, positive_passages }) => [query, positive_passages.map(({ docid }) => docid)]),
@@ -60,7 +60,7 @@ test('a recorded query belongs to the question with its id, else to the one with
       [`${first!.question} [SEP] another id`, first!.gold_ids],
     ],
   );
-  assert.equal(rows[0]!.group, rows[2]!.group);
+  assert.equal(origins[0]!.group, origins[2]!.group);
 });
 
 test('records of another generation are refused unless they are allowed', async () => {

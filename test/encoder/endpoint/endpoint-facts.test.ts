@@ -40,6 +40,8 @@ test('what a server says about its model is read from its own pages', async () =
     [{ '/v1/models': 'odd', '/info': [] }, undefined, { ...none, software: null, model: null }],
     [
       {
+        // It has the pages of text-embeddings-inference, too.
+        '/info': { server: 'trawl', model_id: 'e5', model_type: { embedding: { pooling: 'mean' } } },
         ...models(...['e5', 'e5-query', 'e5-passage'].map((id) => ({ id, owned_by: 'trawl' }))),
         '/v1/indexes': { indexes: [{ model: null }, { model: { name: 'e5', sha256: 'abc' } }] },
       },

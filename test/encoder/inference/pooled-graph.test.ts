@@ -53,6 +53,7 @@ async function outputOf(t: TestContext, path: string, use: 'mean' | 'cls' | 'las
     use,
     cudaDevice: null,
     shareWeights: false,
+    externalData: [],
     poolsInGraph,
   });
   t.after(() => session.close());
@@ -119,7 +120,7 @@ test('an output that has one vector for each text is not pooled: with as many te
   graph.output(mean, 'float32', ['batch', DIMENSION]);
   const path = join(await tempFolder(t), 'model.onnx');
   await writeOnnx(path, graph);
-  const options = { use: 'mean', cudaDevice: null, shareWeights: false, poolsInGraph: true } as const;
+  const options = { use: 'mean', cudaDevice: null, externalData: [], shareWeights: false, poolsInGraph: true } as const;
   await assert.rejects(
     openOnnxSession(path, { ...options, outputName: 'sentence_embedding' }),
     trawlError(

@@ -12,7 +12,7 @@ export const COLUMNS: readonly Column[] = [
 
 // Few values, so that comparisons hit; some that differ in UTF-8 and UTF-16 order, and numbers at the edges.
 const TEXTS = ['', 'a', 'aa', 'b', 'B', 'ä', 'z', '￿', '💧', "it's", 'x"y'];
-const NUMBERS = [-1e308, -2.5, -1, 0, 0.1, 1, 2, 1e-320, 2 ** 53, 1e308];
+const NUMBERS = [-1e308, -2.5, -1, 0, 0.1, 1, 2, 1e-320, 2 ** 53 - 1, 1e308];
 const DATES = [
   '0001-01-01',
   '1969-12-31T23:59:59.999Z',

@@ -93,6 +93,7 @@ test('every function of the addon refuses arguments of another type with an erro
   const bm25 = { k1: 0.9, b: 0.4, k1Factor: false };
   const weights = await bertWeights(folder);
   const bert = addon.openBert(weights, '');
+  const watch = addon.watchFile(weights);
   /** A valid call of each function; one argument at a time is replaced. */
   const calls: [keyof Addon, unknown[]][] = [
     ['selectIsa', ['']],
@@ -148,6 +149,9 @@ test('every function of the addon refuses arguments of another type with an erro
     ['openBert', [weights, '']],
     ['bertFacts', [bert]],
     ['runBert', [bert, { ids: Int32Array.of(1, 2), types: Int32Array.of(0, 0), texts: 1, length: 2, threads: 1 }]],
+    ['watchFile', [weights]],
+    ['requireUnchanged', [watch]],
+    ['closeWatch', [watch]],
     ['closeBert', [bert]],
     ['closeLexical', [lexical]],
     ['closeLexicalWriter', [lexicalWriter]],

@@ -10,6 +10,7 @@ import { ONNX_TYPES } from '../../../src/encoder/model/onnx-messages.ts';
 import { openEncoder, openModelEncoder } from '../../../src/encoder/open-encoder.ts';
 import { TextTokenizer } from '../../../src/encoder/tokenizer/tokenizer.ts';
 import { transformersModel } from '../../encoder/model-fixtures.ts';
+import { assertNoticesTruncation } from '../../encoder/tiny-bert.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { imported } from './imported-model.ts';
 import { HIDDEN, POSITIONS, tinyCheckpoint } from './tiny-checkpoint.ts';
@@ -57,6 +58,7 @@ test('an exported graph is copied with its external weights', async (t) => {
     externalData: ['model.onnx.data'],
   });
   assert.equal(await verifyModelFolder(await readModelFolder(out)), 3);
+  await assertNoticesTruncation(t, out, 'float32', 'model.onnx.data');
   await rm(join(second, 'model.onnx.data'));
   await assert.rejects(
     importModel(second, { out: `${second}-2` }),

@@ -8,6 +8,7 @@ import {
   hybridSettings,
   mergedHybrid,
 } from '../../../src/search/hybrid/hybrid-settings.ts';
+import { standardDeviation } from '../../helpers/standard-deviation.ts';
 
 type Scored = readonly (readonly [row: number, score: number])[];
 
@@ -21,8 +22,9 @@ function naiveScore(row: number, dense: Scored, bm25: Scored, settings: HybridSe
     const at = hits.findIndex(([found]) => found === row);
     if (at < 0) return 0;
     if (settings.fusion === 'rrf') return weight / (settings.rrfK + at + 1);
-    const [best, floor] = [hits[0]![1], isFull ? hits.at(-1)![1] : 0];
-    return weight * (best === floor ? 1 : (hits[at]![1] - floor) / (best - floor));
+    const scores = [...hits.map(([, score]) => score), ...(isFull ? [] : [0])];
+    const floor = scores.at(-1)!;
+    return weight * (scores[0] === floor ? 1 : (hits[at]![1] - floor) / standardDeviation(scores));
   };
   const denseFull = true;
   const bm25Full = bm25.length === settings.depth;
@@ -94,62 +96,65 @@ test('reciprocal ranks: a passage that both lists have precedes one that a singl
   assert.deepEqual(fused, [
     {
       row: 7,
-      score: Math.fround(2 / 62),
+      score: Math.fround(2 / 12),
       places: { dense: { rank: 2, score: Math.fround(0.8) }, bm25: { rank: 2, score: 9 } },
     },
-    { row: 3, score: Math.fround(1 / 61), places: { dense: null, bm25: { rank: 1, score: 12 } } },
-    { row: 5, score: Math.fround(1 / 61), places: { dense: { rank: 1, score: Math.fround(0.9) }, bm25: null } },
+    { row: 3, score: Math.fround(1 / 11), places: { dense: null, bm25: { rank: 1, score: 12 } } },
+    { row: 5, score: Math.fround(1 / 11), places: { dense: { rank: 1, score: Math.fround(0.9) }, bm25: null } },
   ]);
 });
 
-test('weighted scores: the floor is the last score of a full list, and 0 for fewer rows by words', () => {
+test('weighted scores: standard deviations above the last score of a full list, and above 0 for fewer rows by words', () => {
   const settings = hybridSettings({ fusion: 'weighted', denseWeight: 1, bm25Weight: 10, depth: 3 }, 3);
   const dense: Scored = [
     [0, 0.75],
     [1, 0.5],
     [2, 0.25],
   ];
-  const full = fuseLists(
-    list(dense),
-    list([
-      [1, 8],
-      [4, 6],
-      [5, 4],
-    ]),
-    settings,
-    10,
-  );
-  assert.deepEqual(
-    full.map(({ row, score }) => [row, score]),
-    [
-      [1, 10.5],
-      [4, 5],
-      [0, 1],
-      [2, 0],
-      [5, 0],
-    ],
-  );
-  const short = fuseLists(
-    list(dense),
-    list([
-      [1, 8],
-      [4, 6],
-    ]),
-    settings,
-    10,
-  );
-  assert.deepEqual(
-    short.map(({ row, score }) => [row, score]),
-    [
-      [1, 10.5],
-      [4, 7.5],
-      [0, 1],
-      [2, 0],
-    ],
-  );
+  const scores = (bm25: Scored) =>
+    fuseLists(list(dense), list(bm25), settings, 10).map(({ row, score }) => [row, score]);
+  // The scores of each list are a step apart: their standard deviation is √(2/3) steps.
+  const step = 1 / Math.sqrt(2 / 3);
+  const full = scores([
+    [1, 8],
+    [4, 6],
+    [5, 4],
+  ]);
+  assert.deepEqual(full, [
+    [1, Math.fround(21 * step)],
+    [4, Math.fround(10 * step)],
+    [0, Math.fround(2 * step)],
+    [2, 0],
+    [5, 0],
+  ]);
+  const short = scores([
+    [1, 8],
+    [4, 4],
+  ]);
+  assert.deepEqual(short, [
+    [1, Math.fround(21 * step)],
+    [4, Math.fround(10 * step)],
+    [0, Math.fround(2 * step)],
+    [2, 0],
+  ]);
 });
 
-test('equal scores in a list count as the best, and an empty list adds nothing', () => {
+test('a single match by words counts as two standard deviations, so that it does not outweigh the dense list', () => {
+  const settings = hybridSettings({ denseWeight: 1, bm25Weight: 1, depth: 9 }, 9);
+  for (const score of [0.001, 5, 1e6]) {
+    assert.deepEqual(fuseLists(list([]), list([[3, score]]), settings, 1)[0]!.score, 2, String(score));
+  }
+});
+
+test('a list whose scores stand close together does not hide one that stands out in the other list', () => {
+  // The dense list tells its rows apart by noise alone; by words one row is far ahead of ninety-nine others.
+  const dense: Scored = Array.from({ length: 100 }, (_, i) => [i, 0.8 - i * 1e-4]);
+  const bm25: Scored = Array.from({ length: 100 }, (_, i) => [100 + i, i === 0 ? 40 : 3 - i * 0.01]);
+  const settings = hybridSettings({ depth: 100 }, 3);
+  assert.equal(fuseLists(list(dense), list(bm25), settings, 1)[0]!.row, 100);
+});
+
+test('equal scores in a full list add the weight, and an empty list adds nothing', () => {
   const settings = hybridSettings({ fusion: 'weighted', depth: 2, denseWeight: 0.25, bm25Weight: 0.5 }, 2);
   const scores = (dense: Scored, bm25: Scored) =>
     fuseLists(list(dense), list(bm25), settings, 10).map(({ row, score }) => [row, score]);
@@ -170,13 +175,13 @@ test('equal scores in a list count as the best, and an empty list adds nothing',
     ],
   );
   assert.deepEqual(scores([[1, -0]], []), [[1, 0.25]]);
-  assert.deepEqual(scores([], [[1, 2]]), [[1, 0.5]]);
+  assert.deepEqual(scores([], [[1, 2]]), [[1, 1]]);
   assert.deepEqual(scores([], []), []);
 });
 
 test('settings have defaults of their fusion, and take weights only from settings of the same fusion', () => {
-  const common = { rrfK: 60, depth: 100 };
-  assert.deepEqual(hybridSettings({}, 5), { fusion: 'weighted', denseWeight: 0.4, bm25Weight: 0.6, ...common });
+  const common = { rrfK: 10, depth: 1_000 };
+  assert.deepEqual(hybridSettings({}, 5), { fusion: 'weighted', denseWeight: 0.5, bm25Weight: 0.5, ...common });
   assert.deepEqual(hybridSettings({ fusion: 'rrf' }, 5), { fusion: 'rrf', denseWeight: 1, bm25Weight: 1, ...common });
   assert.equal(hybridSettings({}, 2_000).depth, 2_000);
   assert.equal(hybridSettings({ depth: 7 }, 2_000).depth, 7);

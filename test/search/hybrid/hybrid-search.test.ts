@@ -15,6 +15,7 @@ import type { LexicalSearch } from '../../../src/search/lexical/lexical-search.t
 import type { OpenRetriever } from '../../../src/search/retriever.ts';
 import { Stopwatch } from '../../../src/search/timings.ts';
 import { runs } from '../../helpers/runs.ts';
+import { standardDeviation } from '../../helpers/standard-deviation.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { FakeTextEncoder } from '../../indexer/fake-text-encoder.ts';
 import { skip } from '../../indexer/updated-index.ts';
@@ -50,8 +51,8 @@ async function naiveHits(retriever: OpenRetriever, k: number, options: HybridOpt
   const [dense, words] = [await listsOf('dense'), await listsOf('bm25')];
   return QUERIES.map((_, q) => {
     const sides = [
-      { hits: dense[q]!, weight: denseWeight, floor: dense[q]!.at(-1)?.score ?? 0 },
-      { hits: words[q]!, weight: bm25Weight, floor: words[q]!.length < depth ? 0 : words[q]!.at(-1)!.score },
+      { hits: dense[q]!, weight: denseWeight, others: [] },
+      { hits: words[q]!, weight: bm25Weight, others: words[q]!.length < depth ? [0] : [] },
     ];
     const all = new Map(sides.flatMap(({ hits }) => hits.map((hit) => [hit.row, hit.document] as const)));
     return [...all]
@@ -60,12 +61,13 @@ async function naiveHits(retriever: OpenRetriever, k: number, options: HybridOpt
           const at = hits.findIndex((hit) => hit.row === row);
           return at < 0 ? null : { rank: at + 1, score: hits[at]!.score };
         });
-        const [a, b] = sides.map(({ hits, weight, floor }, side) => {
+        const [a, b] = sides.map(({ hits, weight, others }, side) => {
           const place = places[side]!;
           if (place === null) return 0;
           if (fusion === 'rrf') return weight / (rrfK + place.rank);
-          const range = hits[0]!.score - floor;
-          return weight * (range === 0 ? 1 : (place.score - floor) / range);
+          const scores = [...hits.map(({ score }) => score), ...others];
+          const floor = scores.at(-1)!;
+          return weight * (scores[0] === floor ? 1 : (place.score - floor) / standardDeviation(scores));
         });
         return { row, score: Math.fround(a! + b!), document, places: { dense: places[0]!, bm25: places[1]! } };
       })
@@ -136,7 +138,7 @@ test('only the k fused passages are read, and the certificate names the depth of
   const retriever = await openHybrid(t, await hybridIndex(t, somePassages(120)));
   const call = { queries: ['w1 w2'], mode: 'hybrid' } as const;
   const [usual] = answers((await retriever.retrieve({ ...call, k: 3 })).outcomes);
-  assert.deepEqual([usual!.hits.length, usual!.certificate.exact, usual!.certificate.depth], [3, true, 100]);
+  assert.deepEqual([usual!.hits.length, usual!.certificate.exact, usual!.certificate.depth], [3, true, 120]);
   assert.equal(usual!.text, 'w1 w2');
   assert.equal(usual!.vector!.length, 8);
   const [whole] = answers((await retriever.retrieve({ ...call, k: 500, hybrid: hybridSettings({}, 500) })).outcomes);

@@ -5,8 +5,10 @@ import { type TestContext, test } from 'node:test';
 import { buildIndex } from '../../../indexer/building/build-index.ts';
 import type { TrawlError } from '../../../src/base/errors.ts';
 import { openEncoder } from '../../../src/encoder/open-encoder.ts';
+import { loadKernel } from '../../../src/engine/native/kernel.ts';
 import { openRetriever } from '../../../src/search/opening/open-retriever.ts';
 import { toyModel } from '../../encoder/model-fixtures.ts';
+import { runModule } from '../../helpers/run-module.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
@@ -114,4 +116,40 @@ test('a damaged index is refused before the model is loaded', async (t) => {
     trawlError('INDEX_FILE_MISSING', /passages\.sqlite/),
   );
   assert.deepEqual(doing, ['checking the index']);
+});
+
+test('with every value of TRAWL_ISA an index is built, and found in every mode, with the same hits', async (t) => {
+  const loaded = loadKernel();
+  if (!loaded.ok) return t.skip(loaded.reason);
+  const folder = await tempFolder(t);
+  const isas = loaded.kernel.isas().flatMap(({ name, available }) => (available ? [name] : []));
+  const outputs = [...isas, 'reference'].map((isa) => {
+    const code = `
+      const { build, writeCorpus } = await import('#root/test/indexer/build.js');
+      const { FakeTextEncoder } = await import('#root/test/indexer/fake-text-encoder.js');
+      const { bm25Settings } = await import('#root/indexer/lexical/make-lexical.js');
+      const { loadKernel } = await import('#root/src/engine/native/kernel.js');
+      const { openRetriever } = await import('#root/src/search/opening/open-retriever.js');
+      const rows = Array.from({ length: 300 }, (_, id) => ({ id, contents: 'river ' + (id % 7) + ' bridge ' + (id % 11) }));
+      const { folder } = await build({
+        corpus: writeCorpus(${JSON.stringify(folder)}, { '${isa}.jsonl': rows }),
+        out: ${JSON.stringify(join(folder, `ix-${isa}`))},
+        kernel: loadKernel().kernel,
+        bm25: bm25Settings({ analyser: 'english', k1: 0.9, b: 0.4, fields: ['contents'] }),
+        columns: [{ name: 'id', type: 'number' }],
+      });
+      const retriever = await openRetriever(folder, { encoder: new FakeTextEncoder(), onWarning: console.log });
+      for (const mode of ['dense', 'bm25', 'hybrid']) {
+        const filter = { column: 'id', op: '>=', value: 20 };
+        const { outcomes } = await retriever.retrieve({ queries: ['river 3', 'bridge 5'], k: 5, mode, filter });
+        console.log(mode, JSON.stringify(outcomes.map(({ hits }) => hits.map(({ row, score }) => [row, score]))));
+      }
+      await retriever.close();
+    `;
+    const { status, stdout, stderr } = runModule(code, { TRAWL_ISA: isa });
+    assert.equal(status, 0, `${isa}: ${stderr}`);
+    return stdout;
+  });
+  assert.match(outputs[0]!, /^dense \[\[\[\d.*\nbm25 \[\[\[\d.*\nhybrid \[\[\[\d.*\n$/);
+  assert.deepEqual(new Set(outputs).size, 1, [...isas, 'reference'].join());
 });

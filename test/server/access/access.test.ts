@@ -32,7 +32,8 @@ test('with keys every search route requires one, with an error in its dialect’
     const without = await postTo(app, url, example);
     assert.equal(without.status, 401, url);
     assert.equal(without.headers['www-authenticate'], 'Bearer realm="trawl"');
-    assert.match(without.text, /UNAUTHORIZED/);
+    // The errors of text-embeddings-inference have no code.
+    assert.match(without.text, /^\/(embed|info)?$/.test(url) ? /requires an API key/ : /UNAUTHORIZED/);
     const wrong = await postTo(app, url, example, bearer('wrong-key-of-enough-characters'));
     assert.equal(wrong.status, 401);
     assert.equal(wrong.headers['www-authenticate'], 'Bearer realm="trawl", error="invalid_token"');

@@ -100,9 +100,10 @@ test('/docs is a page without scripts that names every route and field', async (
   const headings = [...payload.matchAll(/<h[23][^>]*>([^<]*)/g)].map(([, heading]) => heading);
   assert.deepEqual(headings.slice(0, 2), ['POST /retrieve', 'search-r1'], 'what most clients send comes first');
   assert.ok(!headings.includes('elasticsearch'), 'no form that can only be refused');
-  for (const { path, request } of DIALECTS) {
-    assert.ok(payload.includes(`POST ${path.replace(/:(\w+)/g, '{$1}')}`), path);
-    for (const name of Object.keys((request as { properties?: object }).properties ?? {})) {
+  for (const { method, path, request } of DIALECTS) {
+    assert.ok(payload.includes(`${method} ${path.replace(/:(\w+)/g, '{$1}')}`), path);
+    const { properties, anyOf } = request as { properties?: object; anyOf?: readonly { properties?: object }[] };
+    for (const name of Object.keys(properties ?? anyOf?.[0]?.properties ?? {})) {
       assert.ok(payload.includes(`<code>${name}</code>`), `${path} ${name}`);
     }
   }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import type { FastifyInstance } from 'fastify';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
-import { serve } from '../build.ts';
+import { build, postTo, serve } from '../build.ts';
+import { memoryLog } from '../memory-log.ts';
 import { DOCUMENTS, flaky, key, postJson } from './client-server.ts';
 
 /** ASearcher and RLinf: up to ten attempts on any error, also on a missing key; then pages by the URLs found. */
@@ -143,4 +145,102 @@ test('an agent that searches with Serper reads title, link and snippet, and send
       `${i + 1}. [${key<string>(page, 'title')}](${key<string>(page, 'link')})\n${key<string>(page, 'snippet')}`,
   );
   assert.deepEqual(lines[0], '1. [Alpha](https://example.org/0)\nText of Alpha.');
+});
+
+/** WebSailor, WebDancer and DeepResearch: three attempts, each read only at the status 200. */
+async function webSailor(url: string, link: string): Promise<string> {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const response = await fetch(`${url}/${link}`, { headers: { authorization: 'Bearer jina' } });
+    if (response.status === 200) return response.text();
+  }
+  return '[visit] Failed to read page.';
+}
+
+test('WebSailor opens the links of its search as Jina’s reader does, also those of passages without a URL', async (t) => {
+  const documents = [
+    JSON.stringify({ id: 'a/b %20', title: 'Without', text: 'No URL.' }),
+    JSON.stringify({ id: '1', title: 'Žižkov', text: 'A quarter.', url: 'https://cs.example.org/wiki/Žižkov' }),
+    JSON.stringify({ id: '2', title: 'Page', text: 'Two.', url: 'https://example.org/?index=none&view=x&page=2' }),
+    JSON.stringify({ id: '3', title: 'Encoded', text: 'Three.', url: 'https://example.org/a%20b' }),
+  ];
+  const { url } = await serve(t, new FakeRetriever({ documents }));
+  const { organic } = key<never>(await (await postJson(`${url}/search`, [{ q: '' }])).json(), 0) as {
+    organic: { title: string; link: string; snippet: string }[];
+  };
+  assert.equal(organic.length, 4);
+  for (const { title, link, snippet } of organic) {
+    const page = await webSailor(url, link);
+    const source = link.replaceAll('%C5%BD', 'Ž');
+    assert.equal(page, `Title: ${title}\n\nURL Source: ${source}\n\nMarkdown Content:\n${snippet}\n`);
+    // What a proxy makes of the path, and what other clients of Jina's reader send.
+    for (const path of [
+      link.replace('://', ':/'),
+      encodeURIComponent(link),
+      `?url=${encodeURIComponent(link)}`,
+      `reader?url=${encodeURIComponent(link)}`,
+      `${link}#history`,
+    ]) {
+      assert.equal(await webSailor(url, path), page, path);
+    }
+    assert.equal(await webSailor(`${url}/indexes/fake-sample`, link), page);
+    assert.match(await webSailor(`${url}/indexes/none`, link), /Failed/);
+    const scraped = (await (await postJson(`${url}/scrape`, { url: link })).json()) as { text: string };
+    assert.equal(scraped.text, snippet);
+  }
+  const unknown = await fetch(`${url}/https://example.org/none`);
+  assert.deepEqual([unknown.status, key<{ code: string }>(await unknown.json(), 'error').code], [404, 'NOT_FOUND']);
+  assert.equal(await webSailor(url, 'https://example.org/none'), '[visit] Failed to read page.');
+  assert.equal((await fetch(`${url}/reader`)).status, 422);
+});
+
+test('Jina’s reader is asked with the key of the server in place of Jina’s', async (t) => {
+  const keys = AccessKeys.parse('read:0123456789abcdef', 'keys');
+  const { url } = await serve(t, new FakeRetriever({ documents: DOCUMENTS }), { keys });
+  const ask = (key: string) =>
+    fetch(`${url}/https://example.org/1`, { headers: { authorization: `Bearer ${key}`, 'x-return-format': 'text' } });
+  assert.equal((await ask('jina_0123456789abcdef')).status, 401);
+  assert.match(await (await ask('0123456789abcdef')).text(), /^Title: Beta\n/);
+});
+
+/** Runs work with a clock that `wait` moves forward. */
+async function asked(t: TestContext, app: FastifyInstance, waits: readonly number[], body: object): Promise<void> {
+  const now = performance.now.bind(performance);
+  let passed = 0;
+  t.mock.method(performance, 'now', () => now() + passed);
+  for (const wait of waits) {
+    passed += wait;
+    assert.equal((await postTo(app, '/retrieve', body)).status, 200);
+  }
+}
+
+test('a server says once in its log that a client repeats its searches because passages have no url', async (t) => {
+  const documents = ['{"id":"0","contents":"\\"T\\"\\nwith \\"url\\" in its text"}'];
+  const body = { queries: ['a'], topk: 1, return_scores: false };
+  const warnings = async (
+    waits: readonly number[],
+    { request = body as object, rows = documents, dialects = [] as string[] } = {},
+  ): Promise<string[]> => {
+    const { logger, lines } = memoryLog();
+    await asked(t, build(t, new FakeRetriever({ documents: rows }), { logger, dialects }), waits, request);
+    t.mock.restoreAll();
+    return lines.filter(({ level }) => level === 40).map(({ msg }) => String(msg));
+  };
+  const repeated = [0, 10_020, 10_030, 10_500];
+  const [said, ...more] = await warnings([...repeated, ...repeated]);
+  assert.match(said!, /every ten seconds, as clients of ASearcher and RLinf .* --dialect asearcher, or .* column url$/);
+  assert.deepEqual(more, []);
+  // Sixteen rollouts of a question, all of which repeat.
+  assert.equal((await warnings(repeated.flatMap((wait) => [wait, ...Array(15).fill(1)]))).length, 1);
+  const withUrl = ['{"id":"0","contents":"x","url":"u"}'];
+  for (const [waits, options] of [
+    [repeated.slice(1), {}],
+    [[0, 10_000, 20_000, 10_000, 10_000], {}],
+    [[0, 1_000, 1_000, 1_000, 1_000], {}],
+    [repeated, { rows: withUrl }],
+    [repeated, { request: { queries: ['a', 'b'], topk: 1 } }],
+    [repeated, { request: { query: 'a', topk: 1 } }],
+    [repeated, { dialects: ['asearcher'] }],
+  ] as const) {
+    assert.deepEqual(await warnings(waits, options as object), [], JSON.stringify([waits, options]));
+  }
 });

@@ -232,6 +232,12 @@ test('SearchAgent-X reads texts and the status of /health', async (t) => {
   const texts = key<string[][]>(answer, 'neighbor_texts');
   assert.deepEqual(texts[0], ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
   assert.equal(typeof key(answer, 't_embed'), 'number');
+  // While searches run it asks which were stopped early, asserts the status, and waits for these; before an experiment it resets.
+  const stalled = await fetch(`${url}/check_stall?step_low_ema=0.9`);
+  assert.equal(stalled.status, 200);
+  assert.deepEqual(key(await stalled.json(), 'stopeed_requests'), []);
+  assert.equal((await fetch(`${url}/check_stall`)).status, 200);
+  assert.equal((await fetch(`${url}/reset`)).status, 200);
 });
 
 test('StepSearch always gets scores', async (t) => {

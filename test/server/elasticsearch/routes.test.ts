@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { AccessKeys } from '../../../src/server/access/access-keys.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { build, postTo } from '../build.ts';
-import { type Article, articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch-server.ts';
+import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
 const skip = withoutWords;
 const ARTICLES: readonly Article[] = [
@@ -289,4 +289,47 @@ test('Basic and ApiKey carry an API key, and a wrong one is a security_exception
 test('an index without words is refused with the way to make it', async (t) => {
   const { status, json } = await ask(elasticsearch(t, new FakeRetriever()), 'POST', '/_search', {});
   assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception']);
+});
+
+test("a path or a method that the server does not have is an error in Elasticsearch's form", async (t) => {
+  const app = build(t, undefined, { dialects: ['elasticsearch'] });
+  const vendor = { accept: 'application/vnd.elasticsearch+json; compatible-with=8' };
+  for (const [method, url, status, headers] of [
+    ['GET', '/_nodes/stats', 400, {}],
+    ['PUT', '/_ingest/pipeline/p', 400, {}],
+    ['POST', '/wiki/_delete_everything', 400, {}],
+    ['DELETE', '/wiki/_search', 405, {}],
+    ['GET', '/a/b/c', 400, vendor],
+    ['GET', '/wiki/_doc/%zz', 404, {}],
+  ] as const) {
+    const reply = await ask(app, method, url, undefined, headers);
+    assert.equal(reply.status, status, `${url}: ${reply.text}`);
+    assert.equal(typeof reply.json.error!.type, 'string', reply.text);
+    assert.equal(reply.json.status, status as unknown as Json);
+    assert.deepEqual(reply.json.error!.root_cause![0]!.reason, reply.json.error!.reason);
+    assert.equal(reply.headers['x-elastic-product'], 'Elasticsearch');
+  }
+  // Clients of other dialects get their own form at the same address.
+  assert.deepEqual(Object.keys((await ask(app, 'GET', '/a/b/c')).json), ['detail', 'error']);
+});
+
+test('_analyze returns the words of a text with their places', { skip }, async (t) => {
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES));
+  const tokens = async (url: string, body: object): Promise<unknown> => {
+    const { json, text } = await ask(app, 'POST', url, body);
+    return (json.tokens as unknown as object[] | undefined)?.map((token) => Object.values(token)) ?? text;
+  };
+  assert.deepEqual(await tokens('/_analyze', { analyzer: 'english', text: 'The 2 Bridges' }), [
+    ['2', 4, 5, '<NUM>', 1],
+    ['bridg', 6, 13, '<ALPHANUM>', 2],
+  ]);
+  assert.deepEqual(await tokens('/wiki_en/_analyze', { field: 'title', text: ['A b', 'c'] }), [
+    ['a', 0, 1, '<ALPHANUM>', 0],
+    ['b', 2, 3, '<ALPHANUM>', 1],
+    ['c', 4, 5, '<ALPHANUM>', 102],
+  ]);
+  for (const body of [{}, { text: 'a', analyzer: 'x' }, { text: 'a', field: 'id' }, { text: 'a', tokenizer: 'x' }]) {
+    const { status, json } = await ask(app, 'POST', '/wiki_en/_analyze', body);
+    assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception'], JSON.stringify(body));
+  }
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { FastifyInstance } from 'fastify';
 import { cancelled } from '../../../src/base/abort.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
 import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
@@ -71,8 +72,8 @@ test('each query of the DSL finds its passages', { skip }, async (t) => {
     [{ match: { unknown: 'vienna' } }, []],
     [{ multi_match: { query: 'river' } }, ['13', '14', '15']],
     [{ multi_match: { query: 'river', fields: 't*xt' } }, ['13', '14', '15']],
-    [{ multi_match: { query: 'river', fields: ['title^3', 'url'], type: 'most_fields' } }, ['15']],
-    [{ multi_match: { query: 'river', fields: ['url'] } }, []],
+    [{ multi_match: { query: 'river', fields: ['title^3', 'absent'], type: 'most_fields' } }, ['15']],
+    [{ multi_match: { query: 'river', fields: ['absent'] } }, []],
     [{ term: { title: 'vienna' } }, ['13']],
     [{ term: { title: { value: 'Vienna' } } }, []],
     [{ term: { _id: '14' } }, ['14']],
@@ -258,10 +259,10 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
   const { type, reason, line, col } = unknown.json.error!.root_cause![0]!;
   assert.deepEqual([type, reason, line, col], ['parsing_exception', 'unknown query [foo]', 3, 11]);
   assert.equal(unknown.json.error!.reason, '[3:11] [bool] failed to parse field [must]');
-  const parameter = await ask(app, 'POST', '/wiki_en/_search?scroll=1m', {});
+  const parameter = await ask(app, 'POST', '/wiki_en/_search?slices=2', {});
   assert.match(
     String(parameter.json.error!.reason),
-    /request \[\/wiki_en\/_search\] contains unrecognized parameter: \[scroll\]/,
+    /request \[\/wiki_en\/_search\] contains unrecognized parameter: \[slices\]/,
   );
   const many = await ask(elasticsearch(t, await articleIndex(t, ARTICLES), { maxK: 5 }), 'POST', '/_search', {
     size: 6,
@@ -423,4 +424,93 @@ test('a text over --max-query-chars is refused wherever the query has it; one of
   }
   const knn = { field: 'vector', query_vector: [1], k: 1, num_candidates: 1, filter: { match: { text: long } } };
   assert.match((await ask(app, 'POST', '/_search', { knn })).text, /21 characters/);
+});
+
+/** The ids that a scroll finds, page by page. */
+async function scrolled(app: FastifyInstance, body: object, parameters = 'scroll=1m'): Promise<string[][]> {
+  const pages: string[][] = [];
+  let reply = await ask(app, 'POST', `/wiki_en/_search?${parameters}`, body);
+  for (;;) {
+    assert.equal(reply.status, 200, reply.text);
+    const { hits, _scroll_id: id } = reply.json as unknown as {
+      hits: { total: { value: number }; hits: { _id: string; sort?: unknown[]; _score: number | null }[] };
+      _scroll_id: string;
+    };
+    if (hits.hits.length === 0) return pages;
+    assert.equal(hits.total.value, 25);
+    pages.push(hits.hits.map(({ _id }) => _id));
+    reply = await ask(app, 'POST', '/_search/scroll', { scroll_id: id, scroll: '1m' });
+  }
+}
+
+test('a scroll and a point in time return every match once, in the order of one search', { skip }, async (t) => {
+  const articles = Array.from({ length: 30 }, (_, i) => ({
+    id: String(i),
+    title: `Title ${i % 7}`,
+    text: `${i % 6 === 0 ? 'road' : 'bridge'} ${'bridge '.repeat(i % 3)}`,
+    year: 1900 + (i % 4),
+  }));
+  const retriever = await articleIndex(t, articles, { columns: [{ name: 'year', type: 'number' }] });
+  const app = elasticsearch(t, retriever);
+  const query = { match: { text: 'bridge' } };
+  const all = ids(await ask(app, 'POST', '/wiki_en/_search', { query: { match: { text: 'bridge' } }, size: 100 }));
+  const matching = all.length;
+  assert.ok(matching > 20);
+  const text = { bool: { must: query, must_not: { ids: { values: all.slice(25) } } } };
+  for (const [sort, parameters] of [
+    [undefined, 'scroll=1m'],
+    [['_doc'], 'scroll=1m&size=4'],
+    [[{ year: 'desc' }], 'scroll=1m'],
+    [['_score', { year: 'asc' }], 'scroll=1m'],
+  ] as const) {
+    const body = { query: text, size: 4, sort };
+    const { json, status, text: shown } = await ask(app, 'POST', '/wiki_en/_search', { ...body, size: 100 });
+    assert.equal(status, 200, shown);
+    const whole = (json.hits!.hits as unknown as { _id: string }[]).map(({ _id }) => _id);
+    const pages = await scrolled(app, body, parameters);
+    assert.deepEqual(pages.flat(), whole, JSON.stringify(sort));
+    assert.equal(pages[0]!.length, 4);
+  }
+  const opened = await ask(app, 'POST', '/wiki_en/_pit?keep_alive=1m');
+  const { id } = opened.json as unknown as { id: string };
+  let after: unknown[] | undefined;
+  const found: string[] = [];
+  for (;;) {
+    const sort = [{ year: 'desc' }];
+    const { json, text: shown } = await ask(app, 'POST', '/_search', {
+      query: text,
+      sort,
+      size: 6,
+      pit: { id, keep_alive: '1m' },
+      search_after: after,
+    });
+    assert.equal((json as unknown as { pit_id: string }).pit_id, id, shown);
+    const hits = json.hits!.hits as unknown as { _id: string; sort: unknown[] }[];
+    if (hits.length === 0) break;
+    found.push(...hits.map(({ _id }) => _id));
+    after = hits.at(-1)!.sort;
+  }
+  assert.deepEqual(found, (await scrolled(app, { query: text, sort: [{ year: 'desc' }], size: 9 })).flat());
+  assert.deepEqual((await ask(app, 'DELETE', '/_pit', { id })).json, { succeeded: true, num_freed: 1 });
+});
+
+test('a scroll that cannot be continued is refused', { skip }, async (t) => {
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES));
+  const first = await ask(app, 'POST', '/wiki_en/_search?scroll=1m', { size: 1 });
+  const id = (first.json as unknown as { _scroll_id: string })._scroll_id;
+  const other = elasticsearch(t, await articleIndex(t, ARTICLES.slice(1)));
+  for (const [served, path, body, status, reason] of [
+    [other, '/_search/scroll', { scroll_id: id }, 404, /the index \[wiki_en\] has changed since the first search/],
+    [app, '/_search/scroll', { scroll_id: `${id.slice(0, 40)}` }, 400, /Cannot parse the id/],
+    [app, '/_search/scroll', {}, 400, /scrollId is missing/],
+    [app, '/wiki_en/_search?scroll=1m', { from: 1 }, 400, /\[from\] is not allowed in a scroll/],
+    [app, '/wiki_en/_search?scroll=1m', { size: 0 }, 400, /\[size\] cannot be \[0\]/],
+    [app, '/wiki_en/_search?scroll=soon', {}, 400, /as a time value/],
+    [app, '/wiki_en/_pit', undefined, 400, /\[keep_alive\] must be given/],
+    [app, '/_search', { pit: { id: 'x' } }, 400, /Cannot parse the id/],
+  ] as const) {
+    const reply = await ask(served, 'POST', path, body);
+    assert.equal(reply.status, status, reply.text);
+    assert.match(String(reply.json.error!.reason), reason);
+  }
 });

@@ -58,10 +58,99 @@ test('an index has the mapping and the settings that it was made with', { skip }
     { rank: 'high' },
     { open: 'yes' },
     { text: 5 },
-    { title: null },
   ]) {
     const { status, json: refused } = await ask(app, 'PUT', '/ix/_doc/2', wrong);
     assert.deepEqual([status, refused.error!.type], [400, 'document_parsing_exception'], JSON.stringify(wrong));
+  }
+});
+
+test('text fields have any name, and a query for a field that is only stored is refused', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  const text = { type: 'text', analyzer: 'english' };
+  const properties = {
+    title: { type: 'keyword' },
+    txt: text,
+    'Größe/x': text,
+    meta: { properties: { abstract: text, note: { type: 'text', index: false } } },
+    embedding: { type: 'dense_vector', dims: 2, similarity: 'cosine' },
+  };
+  const mappings = { dynamic: true, dynamic_templates: [{ strings: { mapping: { type: 'keyword' } } }], properties };
+  succeeded(await ask(app, 'PUT', '/ix', { ...MANUAL, mappings }));
+  succeeded(await ask(app, 'PUT', '/ix/_mapping', { properties: { txt: text } }));
+  const documents = [
+    { title: 'Bridge', txt: 'A tower\nin Paris', meta: { abstract: ['bridges', 'roads'], note: 'n', source: 's' } },
+    { txt: 'bridges', 'Größe/x': 'tower', embedding: [0.5, 1], other: { deep: [{ tag: 'x' }] } },
+    { title: null, txt: null },
+  ];
+  for (const [i, document] of documents.entries()) succeeded(await ask(app, 'PUT', `/ix/_doc/${i + 1}`, document));
+  succeeded(await ask(app, 'POST', '/ix/_refresh'));
+  assert.deepEqual(await idsOf(app, 'ix', { match: { txt: 'bridge' } }), ['2']);
+  assert.deepEqual(await idsOf(app, 'ix', { match: { 'meta.abstract': 'road bridge' } }), ['1']);
+  assert.deepEqual(await idsOf(app, 'ix', { match: { 'Größe/x': 'towers' } }), ['2']);
+  assert.deepEqual((await idsOf(app, 'ix', { multi_match: { query: 'tower' } })).toSorted(), ['1', '2']);
+  assert.deepEqual(await idsOf(app, 'ix', { multi_match: { query: 'tower', fields: ['tx*'] } }), ['1']);
+  assert.deepEqual(await idsOf(app, 'ix', { term: { title: 'Bridge' } }), ['1']);
+  assert.deepEqual(await idsOf(app, 'ix', { match: { absent: 'bridge' } }), []);
+  const { json } = succeeded(
+    await ask(app, 'POST', '/ix/_search', {
+      query: { match: { txt: 'tower' } },
+      highlight: { fields: { txt: { number_of_fragments: 0 } } },
+    }),
+  );
+  const [hit] = json.hits!.hits as unknown as { _source: object; highlight: object }[];
+  assert.deepEqual(hit!._source, documents[0]);
+  assert.deepEqual(hit!.highlight, { txt: ['A <em>tower</em>\nin Paris'] });
+  // Other routes return the words that are searched, and the first line of a text is not its title.
+  const { json: native } = succeeded(
+    await ask(app, 'POST', '/v1/search?index=ix', { queries: ['paris'], mode: 'bm25' }),
+  );
+  const [found] = native.results![0]!.hits as unknown as { title: string; text: string }[];
+  assert.deepEqual([found!.title, found!.text], ['Bridge', '"Bridge"\nA tower\nin Paris\nbridges\nroads']);
+  for (const [name, query] of [
+    ['other', { exists: { field: 'other' } }],
+    ['other.deep.tag', { term: { 'other.deep.tag': 'x' } }],
+    ['meta.source.keyword', { bool: { filter: { terms: { 'meta.source.keyword': ['s'] } } } }],
+    ['meta.note', { multi_match: { query: 'n', fields: ['txt', 'meta.note'] } }],
+    ['meta.n*', { multi_match: { query: 'n', fields: ['meta.n*'] } }],
+    ['embedding', { range: { embedding: { gt: 0 } } }],
+    ['embedding', { knn: { field: 'embedding', query_vector: [1, 0], k: 1 } }],
+  ] as const) {
+    const refused = await ask(app, 'POST', '/ix/_search', { query });
+    assert.equal(refused.status, 400, JSON.stringify(query));
+    const [{ type, reason }] = refused.json.error!.root_cause as unknown as [{ type: string; reason: string }];
+    assert.equal(type, 'query_shard_exception');
+    assert.ok(reason.includes(`field [${name}] is stored and not searched`), reason);
+  }
+});
+
+test('an index has the similarity of its settings', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  const similarity = { flat: { type: 'BM25', k1: '0.5', b: 0 } };
+  const mappings = { properties: { body: { type: 'text', similarity: 'flat' } } };
+  succeeded(await ask(app, 'PUT', '/flat', { settings: { similarity, refresh_interval: '-1' }, mappings }));
+  const byDefault = { 'index.similarity.default': { type: 'BM25', b: 0, k1: 0.5 }, 'index.refresh_interval': '-1' };
+  const plain = { properties: { body: { type: 'text' } } };
+  succeeded(await ask(app, 'PUT', '/default', { settings: byDefault, mappings: plain }));
+  succeeded(await ask(app, 'PUT', '/usual', { ...MANUAL, mappings: plain }));
+  const scores: number[][] = [];
+  for (const index of ['flat', 'default', 'usual']) {
+    succeeded(await ask(app, 'PUT', `/${index}/_doc/1`, { body: 'tower tower and many other words' }));
+    succeeded(await ask(app, 'PUT', `/${index}/_doc/2?refresh=true`, { body: 'a' }));
+    const { json } = succeeded(await ask(app, 'POST', `/${index}/_search`, { query: { match: { body: 'tower' } } }));
+    scores.push((json.hits!.hits as unknown as { _score: number }[]).map(({ _score }) => _score));
+  }
+  const idf = Math.log(1 + 1.5 / 1.5);
+  assert.ok(Math.abs(scores[0]![0]! - (idf * 1.5 * 2) / 2.5) < 1e-6, `${scores[0]}`);
+  assert.deepEqual(scores[0], scores[1]);
+  assert.notDeepEqual(scores[0], scores[2]);
+  for (const wrong of [
+    { type: 'boolean' },
+    { type: 'BM25', k1: -1 },
+    { type: 'BM25', b: 2 },
+    { type: 'BM25', k2: 1 },
+  ]) {
+    const { status, json } = await ask(app, 'PUT', '/wrong', { settings: { similarity: { s: wrong } } });
+    assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception'], JSON.stringify(wrong));
   }
 });
 
@@ -93,15 +182,18 @@ test('a document whose text no search would find is refused', { skip }, async (t
 test('a mapping that this server does not have is refused and named', { skip }, async (t) => {
   const { app } = await writableServer(t);
   for (const [mappings, reason] of [
+    [{ properties: { v: { type: 'geo_point' } } }, /The type \[geo_point\] of the field \[v\] is not supported/],
+    [{ properties: { body: { type: 'text', similarity: 'LM' } } }, /Unknown Similarity type \[LM\] for field \[body\]/],
+    [{ properties: { body: { type: 'text', norms: false } } }, /\[norms\] of the field \[body\] must be true/],
+    [{ properties: { body: { type: 'text', index: 'no' } } }, /\[index\] of the field \[body\] must be a boolean/],
     [
-      { properties: { body: { type: 'text' } } },
-      /field \[body\] cannot be \[text\]: only \[title\], \[text\] and \[contents\]/,
+      { properties: { title: { type: 'text', index: false }, text: { type: 'text', index: false } } },
+      /At least one field must be searched/,
     ],
-    [{ properties: { v: { type: 'dense_vector' } } }, /The type \[dense_vector\] of the field \[v\] is not supported/],
     [{ properties: { v: {} } }, /No type specified for field \[v\]/],
     [{ properties: { v: 1 } }, /Expected map for property \[fields\] on field \[v\]/],
     [{ properties: [] }, /\[properties\] must be an object/],
-    [{ properties: { title: { type: 'keyword' } } }, /field \[title\] must have the type \[text\]/],
+    [{ properties: { text: { type: 'keyword' } } }, /field \[text\] must have the type \[text\]/],
     [
       { properties: { text: { type: 'text', analyzer: 'ik_max_word' } } },
       /analyzer \[ik_max_word\] has not been configured/,
@@ -123,13 +215,8 @@ test('a mapping that this server does not have is refused and named', { skip }, 
       { properties: { text: { type: 'text', search_analyzer: 'english' } } },
       /\[search_analyzer\] of the field \[text\]/,
     ],
-    [
-      { properties: { contents: { type: 'text' }, text: { type: 'text' } } },
-      /\[text\] cannot be \[text\] beside \[contents\]/,
-    ],
-    [{ dynamic: true }, /\[dynamic\] can be \[false\] or \[strict\]/],
+    [{ dynamic: 'runtime' }, /\[dynamic\] can be \[true\], \[false\] or \[strict\], but is \[runtime\]/],
     [{ _source: { enabled: false } }, /Root mapping definition has unsupported parameters: {2}\[_source\]/],
-    [{ properties: { a: { properties: { text: { type: 'text' } } } } }, /field \[a.text\] cannot be \[text\]/],
   ] as const) {
     const { status, json } = await ask(app, 'PUT', '/ix', { mappings });
     assert.deepEqual([status, json.error!.type], [400, 'mapper_parsing_exception'], JSON.stringify(mappings));

@@ -129,7 +129,7 @@ test('operations of a bulk are done in order, and fail for themselves', { skip }
     { index: { _id: '' } },
     { text: 'a' },
     { index: {} },
-    { text: ['a'] },
+    { text: ['a', {}] },
     { index: {} },
     { _id: '1', text: 'a' },
     { delete: { _index: 'none', _id: '1' } },
@@ -157,7 +157,7 @@ test('operations of a bulk are done in order, and fail for themselves', { skip }
       'index',
       400,
       'document_parsing_exception',
-      '[1:1] failed to parse: field [text] must be a string, but is an array. Send a string, or leave the field out',
+      '[1:1] failed to parse: field [text] must be a string or a list of strings, but has an object. Send it as a string',
     ],
   ]);
   assert.match(conflict!, /^\[1\]: version conflict, document already exists \(current version \[1\]\)$/);

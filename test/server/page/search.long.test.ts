@@ -103,7 +103,7 @@ test('the words that a passage shares with the query are marked, and scores are 
   assert.ok(Math.abs(sum - Number(await words!.locator('summary').textContent())) < 0.001);
   assert.match(
     (await hybrid!.locator('.explanation').textContent())!,
-    /Dense10\.\d+.*BM251\d+\..*The sum of both: 1\..*\(dense score − floor\)/,
+    /Dense10\.\d+.*BM251\d+\..*The sum of both: \d+\..*\(dense score − floor\)/,
   );
   await shoot(page, 'search-dark');
 });

@@ -69,7 +69,19 @@ const ATTEMPTS: Readonly<Record<string, readonly object[]>> = {
   ],
   'openresearcher-content': [{ url: URL_OF_DOC }, { url: 'Page 1' }, { url: `trawl://wiki/${ID}` }],
   'asearcher-access': [{ urls: [URL_OF_DOC, 'Page 1', 'https://wiki/Page_1'] }],
+  'serper-scholar': [{ q: BLOCKED_FIRST, num: 100 }, [{ q: Q, num: 100 }]],
+  ...Object.fromEntries(
+    ['serper-scrape', 'jina-reader'].map((name) => [
+      name,
+      [URL_OF_DOC, 'Page 1', `trawl://wiki/${ID}`].map((url) => ({ url })),
+    ]),
+  ),
   'openai-embeddings': [{ input: [Q], model: 'token-average-256' }],
+  'tei-embed': [{ inputs: [Q] }],
+  'tei-embed-root': [{ inputs: [Q] }],
+  'tei-info': [{}],
+  'searchagent-x-check-stall': [{}],
+  'searchagent-x-reset': [{}],
   native: [
     ...MODES.flatMap((mode) => [
       { queries: [Q, 'number 3'], k: 100, mode, documents: true },
@@ -113,6 +125,11 @@ function attemptsOf({ name, client }: Dialect): readonly object[] {
 /** Dialects whose replies have no passages of the index. */
 const WITHOUT_PASSAGES = [
   'openai-embeddings',
+  'tei-embed',
+  'tei-embed-root',
+  'tei-info',
+  'searchagent-x-check-stall',
+  'searchagent-x-reset',
   'search-r1-reranker',
   'tei-rerank',
   'infinity-rerank',

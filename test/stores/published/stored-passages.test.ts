@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PIECE_BYTES } from '../../../src/stores/published/published-row.ts';
+import { lookupHash, PIECE_BYTES } from '../../../src/stores/published/published-row.ts';
 import {
   FIRST_FILE_PART,
   type PartStore,
@@ -34,6 +34,24 @@ test('documents are in the order of the rows, repeated ones included', async () 
     await passages.getMany(rows),
     rows.map((row) => `document ${row}`),
   );
+});
+
+test('a look-up in a store names an integer id by its one text, and a string by itself', async () => {
+  const ids = [7n, '007', '7', 9007199254740993n, '12345678901234567890'];
+  const rows = ids.map((id, row) => ({ row, hash: lookupHash('id', id) }));
+  const reader: PassageReader = {
+    documents: async () => [],
+    ids: async () => [],
+    lookUp: async (_, hashes) => rows.filter(({ hash }) => hashes.includes(hash)),
+  };
+  const facts = { rows: 5, pieces: 1, lookups: ['id' as const], liveRows: undefined };
+  const passages = storedPassages(reader, facts, async () => undefined);
+  const found = await passages.find(
+    'id',
+    ['7', '007', '0007', '+7', ' 7', '9007199254740993', '12345678901234567890'],
+    9,
+  );
+  assert.deepEqual(found, [[0, 2], [1], [], [], [], [3], [4]]);
 });
 
 test('after a failed read the others are stopped, and the store is closed only when they have ended', async () => {

@@ -18,14 +18,13 @@ export interface KillMiningTest {
 const RUNS: readonly {
   readonly format: string;
   readonly args: readonly string[];
-  readonly origins: boolean;
   readonly file?: string;
 }[] = [
-  { format: 'triplet', args: ['--range-max', '2000', '--sampling-strategy', 'random'], origins: true },
-  { format: 'flagembedding', args: ['--range-max', '500', '--also-bm25'], origins: false },
-  { format: 'dpr', args: ['--range-max', '2000', '--mode', 'bm25'], origins: false },
-  { format: 'agentic-r', args: ['--range-max', '1000', '--num-negatives', '5'], origins: false },
-  { format: 'labeled-list', args: ['--range-max', '2000'], origins: true, file: 'rows.parquet' },
+  { format: 'triplet', args: ['--range-max', '2000', '--sampling-strategy', 'random'] },
+  { format: 'flagembedding', args: ['--range-max', '500', '--also-bm25'] },
+  { format: 'dpr', args: ['--range-max', '2000', '--mode', 'bm25'] },
+  { format: 'agentic-r', args: ['--range-max', '1000', '--num-negatives', '5'] },
+  { format: 'labeled-list', args: ['--range-max', '2000'], file: 'rows.parquet' },
 ];
 
 /** Kills `trawl mine` and runs it again, as `killRuns` says. */
@@ -57,7 +56,7 @@ export async function killMining(options: KillMiningTest): Promise<KillRunsResul
   );
   expectOk(await runCommand(['index', corpus, '--out', index, '--model', 'token-average-256', '--bm25', '--quiet']));
   const cases = RUNS.map(
-    ({ format, args, origins, file = 'rows' }): KillCase => ({
+    ({ format, args, file = 'rows' }): KillCase => ({
       name: `mine ${format} ${file}`,
       command: (prefix) => [
         'mine',
@@ -70,7 +69,7 @@ export async function killMining(options: KillMiningTest): Promise<KillRunsResul
         format,
         ...args,
       ],
-      files: [file, `${file}.report.json`, ...(origins ? [`${file}.origins.jsonl`] : [])],
+      files: [file, `${file}.report.json`, `${file}.origins.jsonl`],
       stateFile: `${file}.work`,
       refusesToRepeat: true,
     }),

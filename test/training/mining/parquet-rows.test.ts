@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readParquetRows } from '../../../corpus/read-parquet.ts';
-import type { MinedQuery, MiningOrigin } from '../../../training/mining/mined-query.ts';
+import type { MinedQuery } from '../../../training/mining/mined-query.ts';
 import { ParquetRows } from '../../../training/mining/parquet-rows.ts';
 import { ROW_FORMATS, type TrainingRow } from '../../../training/mining/row-formats.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
@@ -11,7 +11,6 @@ import { miningQuery, passage } from './mining-fixtures.ts';
 
 const FORMATS = ['triplet', 'n-tuple', 'labeled-pair', 'labeled-list'] as const;
 type Format = (typeof FORMATS)[number];
-const ORIGIN: MiningOrigin = { index: 'wiki', generation: 'g1', model: 'm1', reranker: null };
 
 /** The rows of a query, with texts that a careless writer would change. */
 function rowsOf(format: Format, outputScores: boolean, i: number): readonly TrainingRow[] {
@@ -22,7 +21,7 @@ function rowsOf(format: Format, outputScores: boolean, i: number): readonly Trai
     positives: [passage('p', `one ${i}\n"two"`, { title: 'P', rank: 2, score: 0.1 })],
     negatives: [passage('n1', '', { rank: 1, score: -2.5 }), passage('n2', `\u0000 ${'é'.repeat(i)}`, { score: 1e-9 })],
   };
-  return ROW_FORMATS[format].rows(mined, ORIGIN, { numNegatives: 2, outputScores });
+  return ROW_FORMATS[format].rows(mined, { numNegatives: 2, outputScores });
 }
 
 const QUERIES = Array.from({ length: 12 }, (_, i) => i);

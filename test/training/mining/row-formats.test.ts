@@ -1,11 +1,9 @@
 import { test } from 'node:test';
-import type { MinedQuery, MiningOrigin } from '../../../training/mining/mined-query.ts';
+import type { MinedQuery } from '../../../training/mining/mined-query.ts';
 import { ROW_FORMATS, type RowFormatName } from '../../../training/mining/row-formats.ts';
 import assert from '../../helpers/assert.ts';
 import { miningQuery, passage } from './mining-fixtures.ts';
 
-const ORIGIN: MiningOrigin = { index: 'wiki', generation: 'g1', model: 'm1', reranker: null };
-const FROM = { dataset: 'hotpotqa', group: 'group', generation: 'g1', model: 'm1', reranker: null };
 const MINED: MinedQuery = {
   query: miningQuery({
     id: 'train_7',
@@ -26,15 +24,8 @@ const MINED: MinedQuery = {
     passage('n2', 'four', { rank: 4, score: 0.125 }),
   ],
 };
-const ASKED = {
-  question: 'Who built the bridge?',
-  sub_query: 'designer',
-  history_queries: ['bridge'],
-  round_index: 2,
-};
-
 function fieldsOf(format: RowFormatName, outputScores = false, mined = MINED): readonly object[] {
-  return ROW_FORMATS[format].rows(mined, ORIGIN, { numNegatives: 2, outputScores }).map(({ fields }) => fields);
+  return ROW_FORMATS[format].rows(mined, { numNegatives: 2, outputScores }).map(({ fields }) => fields);
 }
 
 const ANCHOR = MINED.text;
@@ -84,15 +75,7 @@ test('labeled-list: a row for each positive with lists', () => {
   });
 });
 
-test('rows of sentence-transformers have only inputs, so that their origin goes to a file beside them', () => {
-  const onlyInputs = Object.entries(ROW_FORMATS).filter(([, format]) => format.onlyInputs);
-  assert.deepEqual(
-    onlyInputs.map(([name]) => name),
-    ['triplet', 'n-tuple', 'labeled-pair', 'labeled-list'],
-  );
-});
-
-test('tevatron: passages with title and text, question, round and history beside them', () => {
+test('tevatron: passages with title and text', () => {
   assert.deepEqual(fieldsOf('tevatron'), [
     {
       query_id: 'train_7',
@@ -105,8 +88,6 @@ test('tevatron: passages with title and text, question, round and history beside
         { docid: 'n1', title: 'N', text: 'three', rank: 1, score: 0.25 },
         { docid: 'n2', title: '', text: 'four', rank: 4, score: 0.125 },
       ],
-      ...ASKED,
-      ...FROM,
     },
   ]);
 });
@@ -120,43 +101,35 @@ test('tevatron-ids: ids in place of texts', () => {
       negative_document_ids: ['n1', 'n2'],
       positive_scores: [0.75, 0.5],
       negative_scores: [0.25, 0.125],
-      ...ASKED,
-      ...FROM,
     },
   ]);
 });
 
-test('agentic-r: a row for each positive, which is the first of passage_ids; question and sub-query apart', () => {
-  assert.deepEqual(fieldsOf('agentic-r')[1], {
+test('agentic-r: a row for each positive, which alone has the scores of a positive', () => {
+  const row = {
+    dataset: 'hotpotqa',
     query_id: 'train_7',
     question: 'Who built the bridge?',
     round_index: 2,
     history_queries: ['bridge'],
     query_text: 'designer',
     passage_ids: ['p2', 'n1', 'n2'],
-    scores: [{ score: 0.5 }, { score: 0.25 }, { score: 0.125 }],
-    ...FROM,
-  });
-  const plain = { ...MINED, query: miningQuery() };
-  assert.deepEqual(
-    [fieldsOf('agentic-r', false, plain)[0]].map((row) => ({ ...row, passage_ids: [], scores: [], group: '' })),
-    [
-      {
-        query_id: 'q',
-        question: 'Who built the bridge?',
-        round_index: 1,
-        history_queries: [],
-        query_text: 'Who built the bridge?',
-        passage_ids: [],
-        scores: [],
-        dataset: '',
-        group: '',
-        generation: 'g1',
-        model: 'm1',
-        reranker: null,
-      },
+    scores: [
+      { em: 1, local_utility: 1 },
+      { em: 0, local_utility: 0 },
+      { em: 0, local_utility: 0 },
     ],
-  );
+  };
+  const [first, second] = fieldsOf('agentic-r');
+  assert.deepEqual(first, { ...row, passage_ids: ['p1', 'n1', 'n2'] });
+  assert.deepEqual(second, row);
+  const [plain] = fieldsOf('agentic-r', false, { ...MINED, query: miningQuery() });
+  const question = 'Who built the bridge?';
+  assert.deepEqual(plain, {
+    ...row,
+    ...{ dataset: '', query_id: 'q', question, round_index: 1, history_queries: [], query_text: question },
+    passage_ids: ['p1', 'n1', 'n2'],
+  });
 });
 
 test('flagembedding: lists of texts, scores only if all are known', () => {
@@ -170,8 +143,6 @@ test('flagembedding: lists of texts, scores only if all are known', () => {
     pos_id: ['p1', 'p2'],
     neg_id: ['n1', 'n2'],
     query_id: 'train_7',
-    ...ASKED,
-    ...FROM,
   });
   const unknown = { ...MINED, positives: [passage('p1', 'one')] };
   const [without] = fieldsOf('flagembedding', false, unknown) as Record<string, unknown>[];
@@ -194,11 +165,6 @@ test('dpr: an array of objects, the embedded text as question', () => {
         { title: '', text: 'four', passage_id: 'n2', rank: 4, score: 0.125 },
       ],
       query_id: 'train_7',
-      source_question: 'Who built the bridge?',
-      sub_query: 'designer',
-      history_queries: ['bridge'],
-      round_index: 2,
-      ...FROM,
     },
   ]);
 });

@@ -15,10 +15,18 @@ import { vectorIndex, withoutWords } from '../../server/elasticsearch/elasticsea
 import { parseRecord } from '../records/parse-record.ts';
 import { ARTICLES, COLUMNS, evenIsGold, perturbs, retriever, search } from './perturbing-server.ts';
 
-/** Dialects that search nothing: they read, score or embed what the request names. The example of Elasticsearch is refused. */
-const WITHOUT_SEARCH = DIALECTS.filter(({ client, name }) => client === undefined || name === 'elasticsearch').map(
-  ({ name }) => name,
+/** Dialects that embed or rerank the texts of the request. */
+const OF_TEXTS = DIALECTS.map(({ name }) => name).filter((name) =>
+  /^(tei-embed(-root)?|openai-embeddings|(infinity-|sglang-|tei-)?rerank(-v[12])?|search-r1-reranker)$/.test(name),
 );
+
+/** Dialects that search nothing: they read or score what the request names. The example of Elasticsearch is refused. */
+const WITHOUT_SEARCH = DIALECTS.map(({ name, client }) => ({
+  name,
+  searches: client !== undefined || name === 'serper-scholar',
+}))
+  .filter(({ name, searches }) => (!searches && !OF_TEXTS.includes(name)) || name === 'elasticsearch')
+  .map(({ name }) => name);
 
 /** Sends the example of each dialect. */
 async function examples(
@@ -29,16 +37,18 @@ async function examples(
   const shared = build(t, retriever(), config);
   for (const { name, path, method, example, onlyIfNamed } of DIALECTS) {
     const app = onlyIfNamed ? build(t, retriever(), { ...config, dialects: [name] }) : shared;
-    replies.push([name, await (method === 'GET' ? getFrom(app, path, example) : postTo(app, path, example))]);
+    const body = name === 'openai-embeddings' ? { ...example, model: 'fake-encoder' } : example;
+    replies.push([name, await (method === 'GET' ? getFrom(app, path, body) : postTo(app, path, body))]);
   }
   return replies;
 }
 
-test('the reply of every dialect that searches names what was done; those that search nothing are left alone', async (t) => {
+test('the reply of every dialect that searches, embeds or reranks names what was done; the others are left alone', async (t) => {
   for (const [name, { status, headers, text }] of await examples(t, perturbs({ distractors: 1, delay: 1 }))) {
     const searches = !WITHOUT_SEARCH.includes(name);
     if (searches) assert.equal(status, 200, `${name}: ${text}`);
-    const expected = searches ? /^distractors;0(;\d+)*, delay$/ : /^undefined$/;
+    const changed = OF_TEXTS.includes(name) ? /^delay$/ : /^distractors;0(;\d+)*, delay$/;
+    const expected = searches ? changed : /^undefined$/;
     assert.match(String(headers['x-trawl-perturbed']), expected, name);
   }
   for (const [name, { headers }] of await examples(t, perturbs({}))) {
@@ -47,7 +57,7 @@ test('the reply of every dialect that searches names what was done; those that s
   for (const [name, { headers }] of await examples(t, {})) assert.equal(headers['x-trawl-perturbed'], undefined, name);
 });
 
-test('in every dialect that searches a failed request is a 503 with Retry-After and its own code', async (t) => {
+test('in every dialect that searches, embeds or reranks a failed request is a 503 with Retry-After and its own code', async (t) => {
   for (const [name, { status, headers, json, text }] of await examples(t, perturbs({ fail: 1 }))) {
     if (WITHOUT_SEARCH.includes(name)) {
       assert.notEqual(status, 503, name);
@@ -58,7 +68,9 @@ test('in every dialect that searches a failed request is a 503 with Retry-After 
       [503, '2', 'fail'],
       `${name} ${text}`,
     );
-    assert.equal(errorOf(json).code, 'PERTURBED', name);
+    assert.match(text, /failed this request on purpose/, name);
+    // The errors of text-embeddings-inference have no code.
+    if (!name.startsWith('tei-')) assert.equal(errorOf(json).code, 'PERTURBED', name);
   }
 });
 

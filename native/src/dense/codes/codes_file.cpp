@@ -68,6 +68,10 @@ uint64_t CodesFile::sampled_identity() const {
   return identity;
 }
 
+const std::string& CodesFile::path() const { return file_->file().path(); }
+
+void CodesFile::require_unchanged() const { file_->require_unchanged(); }
+
 int64_t CodesFile::bytes() const { return file_->bytes(); }
 
 CodesBlock CodesFile::block(int64_t index) const {

@@ -31,7 +31,7 @@ Rows::Rows(const std::vector<RowSegment>& segments, RowType type, int64_t rows, 
       throw Error(ErrorCode::kBadFile, segment.path + ": segment of " + std::to_string(segment.bytes) + " bytes");
     }
     if (segment.bytes == 0) continue;
-    auto file = MappedFile::open(segment.path, segment.offset_bytes, segment.bytes);
+    auto file = MappedFile::open(segment.path, segment.offset_bytes, segment.bytes, segment.adopted ? Owner::kOthers : Owner::kIndex);
     segments_.push_back({total, segment.bytes, file->data(), file});
     total += segment.bytes;
   }
@@ -82,6 +82,26 @@ void Rows::copy_row(int64_t row, float* out) const {
   }
   // A float16 row that spans two segments is copied to the second half of `out`. The conversion reads it ahead of its writes.
   f16_to_f32_array(bytes_of(row, bytes + row_bytes_), dimension_, out);
+}
+
+void Rows::require_unchanged() const {
+  const MappedFile* before = nullptr;
+  for (const MappedSegment& segment : segments_) {
+    if (!segment.file) continue;
+    // The arrays of a pickle are segments of one file.
+    if (before != nullptr && before->file().path() == segment.file->file().path()) {
+      segment.file->file().require_readable();
+    } else {
+      segment.file->require_unchanged();
+    }
+    before = segment.file.get();
+  }
+}
+
+void Rows::changed(int64_t row, const std::string& what) const {
+  const MappedSegment* segment = segment_at(row * row_bytes_);
+  if (segment->file) segment->file->file().changed(what);
+  throw Error(ErrorCode::kFileChanged, "the vectors in memory: " + what, row);
 }
 
 void Rows::advise_sequential() const {

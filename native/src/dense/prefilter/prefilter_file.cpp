@@ -43,6 +43,8 @@ std::shared_ptr<const PrefilterFile> PrefilterFile::open(const std::string& path
   return prefilter;
 }
 
+void PrefilterFile::require_unchanged() const { file_->require_unchanged(); }
+
 int64_t PrefilterFile::bytes() const { return file_->bytes(); }
 
 PrefilterBlock PrefilterFile::block(int64_t index) const {

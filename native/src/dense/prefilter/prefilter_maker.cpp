@@ -85,6 +85,8 @@ void write_file(const std::string& path, const PrefilterHeader& header, const st
     file.write_at(static_cast<int64_t>(header.header_bytes) + index * layout.bytes, block.data(), layout.bytes);
     rows.release(first, count);
   });
+  codes.require_unchanged();
+  rows.require_unchanged();
   const CodesFooter footer = make_codes_footer(n, codes.blocks());
   file.write_at(static_cast<int64_t>(header.header_bytes) + codes.blocks() * layout.bytes, &footer, sizeof footer);
   file.finish();

@@ -79,6 +79,14 @@ void Index::set_live_rows(std::vector<uint64_t> bits) {
   has_deleted_rows_ = words > 0;
 }
 
+void Index::require_unchanged() const {
+  for (const Shard& shard : shards_) {
+    shard.rows->require_unchanged();
+    if (shard.codes) shard.codes->require_unchanged();
+    if (shard.prefilter) shard.prefilter->require_unchanged();
+  }
+}
+
 int64_t Index::resident_bytes() const {
   int64_t bytes = 0;
   for (const Shard& shard : shards_) bytes += shard.prefilter ? shard.prefilter->bytes() : shard.codes ? shard.codes->bytes() : 0;

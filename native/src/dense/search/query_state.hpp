@@ -22,8 +22,8 @@ struct Deferred {
 };
 
 struct Candidate {
-  double upper_f64;  // upper bound of the row's score
-  int64_t row;       // global number
+  double lower_f64, upper_f64;  // bounds of the row's score
+  int64_t row;                  // global number
 };
 
 // On cache lines of its own, because threads change the states of different queries.
@@ -45,7 +45,7 @@ class alignas(64) QueryState {
     if (needs_full_scan_ || upper < tau()) return;
     ++survivors_;
     if (!std::isnan(lower)) add_lower(lower);
-    candidates_.push_back({upper, row});
+    candidates_.push_back({lower, upper, row});
     if (static_cast<int64_t>(candidates_.size()) >= capacity_) make_room();
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "dense/search/exact_scan.hpp"
 
@@ -52,6 +53,7 @@ int64_t rescore(const SearchContext& context, QueryState& state, const ScoreQuer
     const Shard* shard = nullptr;
     int64_t locals[kScoreLanes];
     int count = 0;
+    const Candidate* const taken = candidates.data() + next;
     for (; next < candidates.size() && count < kScoreLanes; ++next) {
       if (candidates[next].upper_f64 < threshold) {
         next = candidates.size();
@@ -69,6 +71,10 @@ int64_t rescore(const SearchContext& context, QueryState& state, const ScoreQuer
     score_rows(index.metric(), context.kernels, &query, 1, lanes.pointers(), index.dimension(), scores);
     for (int lane = 0; lane < count; ++lane) {
       if (!std::isfinite(scores[lane])) throw_row_not_finite(*shard->rows, locals[lane], shard->first_row + locals[lane]);
+      // The bounds were proved for the row that the codes were made of.
+      if (scores[lane] < taken[lane].lower_f64 || scores[lane] > taken[lane].upper_f64) {
+        shard->rows->changed(locals[lane], "does not fit its codes (" + shard->codes->path() + ") in row " + std::to_string(locals[lane]));
+      }
       top.push({scores[lane], shard->first_row + locals[lane]});
     }
     scored += count;

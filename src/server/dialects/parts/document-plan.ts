@@ -1,3 +1,4 @@
+import { TrawlError } from '../../../base/errors.ts';
 import { TimeSlice } from '../../../base/time-slice.ts';
 import type { Hit } from '../../../search/calls/query-outcome.ts';
 import type { Retriever } from '../../../search/retriever.ts';
@@ -83,6 +84,24 @@ export function openingPlan(
     async run(retriever, signal) {
       const { document, opening, timings } = await openDocument(retriever, name, limits, signal);
       return { timings, openings: [opening], pieces: [JSON.stringify(reply(document, timings))] };
+    },
+  };
+}
+
+/**
+ * The plan of a request that opens a document by a link of a hit.
+ *
+ * @param reply the text of the reply. An unknown URL is NOT_FOUND.
+ */
+export function linkedPagePlan(url: string, limits: RequestLimits, reply: (document: WholeDocument) => string): Plan {
+  return {
+    queries: 1,
+    k: 1,
+    async run(retriever, signal) {
+      const { document, opening, timings } = await openDocument(retriever, { url }, limits, signal);
+      if (document !== undefined) return { timings, openings: [opening], pieces: [reply(document)] };
+      const shown = JSON.stringify(url.slice(0, 200));
+      throw new TrawlError('NOT_FOUND', `No document has the URL ${shown}. Open a link of the search results.`);
     },
   };
 }

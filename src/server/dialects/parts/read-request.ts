@@ -50,7 +50,8 @@ export interface ReadLimits {
  * @throws RequestError INVALID_REQUEST; TOO_MANY_QUERIES or QUERY_TOO_LONG for a list or text over the limits.
  */
 export function readRequest<Schema extends TSchema>(schema: Schema, body: unknown, most: ReadLimits): Static<Schema> {
-  if (!isObject(body)) {
+  // A request may also be one of several types, such as an object or a list of them.
+  if (!isObject(body) && (schema as Node).anyOf === undefined) {
     throw new RequestError('INVALID_REQUEST', 'The body must be a JSON object.', [
       {
         type: 'model_attributes_type',

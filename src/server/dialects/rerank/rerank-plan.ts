@@ -15,6 +15,7 @@ export function rerankPlan(
   return {
     queries: lists.length,
     k: 0,
+    given: lists.flatMap(({ query, passages }) => [query, ...passages]),
     async run(retriever, signal) {
       const { outcomes, timings } = await retriever.rerank({ lists, raw, signal });
       let tokens = 0;

@@ -9,6 +9,9 @@ import { rerankPlan, sigmoid } from './rerank-plan.ts';
 /** `error_type` by status. */
 const ERROR_TYPES: Readonly<Record<number, string>> = { 413: 'Validation', 422: 'Validation', 429: 'Overloaded' };
 
+/** How TEI writes errors. */
+export const TEI_ERRORS = { statuses: { NOT_SUPPORTED: 424, OVERLOADED: 429 }, errorBody: teiError } as const;
+
 /**
  * Reranking as in text-embeddings-inference (TEI). Scores are the sigmoid of the model's output, whatever activation its config
  * names; of equal scores, the later text comes first.
@@ -43,8 +46,7 @@ export const teiRerank = defineDialect({
     texts: ['John A. Roebling designed it.', 'Helsinki is a city.'],
   },
   claims: (body) => hasField(body, 'texts'),
-  statuses: { NOT_SUPPORTED: 424, OVERLOADED: 429 },
-  errorBody: teiError,
+  ...TEI_ERRORS,
   plan({ query, texts, raw_scores, return_text }) {
     return rerankPlan([{ query, passages: texts }], true, ({ ranked }) => {
       const passages = [...ranked[0]!].sort((a, b) => b.score - a.score || b.index - a.index);

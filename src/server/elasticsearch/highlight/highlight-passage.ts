@@ -2,7 +2,7 @@ import { escapeHtml } from '../../../base/escape-html.ts';
 import { type Locate, locator } from '../../../engine/lexical/analysis/analysers.ts';
 import type { LexicalQuery } from '../../../engine/lexical/lexical-query.ts';
 import type { LexicalField } from '../../../engine/lexical/lexical-settings.ts';
-import { documentFields } from '../../../index/passages/document-fields.ts';
+import { fieldText } from '../../../index/passages/document-fields.ts';
 import type { Hit } from '../../../search/calls/query-outcome.ts';
 import type { RetrieverInfo } from '../../../search/retriever-info.ts';
 import { fitsPattern } from '../query/dsl-query.ts';
@@ -46,20 +46,19 @@ interface LocatedField {
 
 /** The words of a passage's fields. A field is analysed when it is first needed. */
 class LocatedWords {
-  readonly #texts: Readonly<Record<LexicalField, string>>;
+  readonly #document: string;
   readonly #locate: Locate;
   readonly #fields = new Map<LexicalField, LocatedField>();
 
   constructor(document: string, locate: Locate) {
-    const { title = '', text, contents } = documentFields(document);
-    this.#texts = { title, text, contents };
+    this.#document = document;
     this.#locate = locate;
   }
 
   in(field: LexicalField): LocatedField {
     const known = this.#fields.get(field);
     if (known !== undefined) return known;
-    const text = this.#texts[field];
+    const text = fieldText(this.#document, field);
     const marks = this.#locate(text);
     const located = { text, marks, terms: new Set(marks.map(({ term }) => term)) };
     this.#fields.set(field, located);

@@ -6,6 +6,7 @@ import type { RetrieverInfo } from '../../../search/retriever-info.ts';
 import { queryFailure } from '../elasticsearch-error.ts';
 import type { DslKnn } from './dsl-query.ts';
 import { queriedField } from './queried-field.ts';
+import { refuseStoredField } from './stored-fields.ts';
 
 /** A row with its score as Elasticsearch has it: a float32 of at least 0. */
 export interface ScoredRow {
@@ -41,7 +42,10 @@ export async function nearestRows(
 ): Promise<readonly ScoredRow[]> {
   const { info } = retriever;
   const field = queriedField(knn.field, info);
-  if (field === undefined) return [];
+  if (field === undefined) {
+    await refuseStoredField(knn.field, { retriever, signal: options.signal });
+    return [];
+  }
   if (field.kind !== 'vector')
     throw queryFailure(info.index, '[knn] queries are only supported on [dense_vector] fields');
   const { vector } = knn;

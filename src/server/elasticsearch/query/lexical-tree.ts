@@ -22,6 +22,7 @@ import {
 } from './dsl-query.ts';
 import { nearestRows, scoredRowsQuery } from './knn-rows.ts';
 import { queriedField } from './queried-field.ts';
+import { refuseStoredField } from './stored-fields.ts';
 
 export interface QueriedIndex {
   readonly retriever: Retriever;
@@ -137,7 +138,7 @@ class TreeMaker {
     this.#checkTieBreaker(tieBreaker);
     const boosts = new Map<string, number>();
     for (const { pattern, boost: own } of fields) {
-      for (const name of this.#namesOf(pattern)) boosts.set(name, Math.fround((boosts.get(name) ?? 1) * own));
+      for (const name of await this.#namesOf(pattern)) boosts.set(name, Math.fround((boosts.get(name) ?? 1) * own));
     }
     const queries: LexicalQuery[] = [];
     for (const [name, own] of boosts) queries.push(await this.#match(name, query, own));
@@ -145,9 +146,12 @@ class TreeMaker {
   }
 
   /** The fields that a pattern names: among those with words, unless it is a whole name. */
-  #namesOf(pattern: string): readonly string[] {
-    if (pattern.includes('*')) return (this.#info.bm25?.fields ?? []).filter((field) => fitsPattern(pattern, field));
-    return queriedField(pattern, this.#info) === undefined ? [] : [pattern];
+  async #namesOf(pattern: string): Promise<readonly string[]> {
+    const names = pattern.includes('*')
+      ? (this.#info.bm25?.fields ?? []).filter((field) => fitsPattern(pattern, field))
+      : [pattern].filter((name) => queriedField(name, this.#info) !== undefined);
+    if (names.length === 0) await refuseStoredField(pattern, this.#index);
+    return names;
   }
 
   async #match(name: string, search: TextSearch, boost: number): Promise<LexicalQuery> {
@@ -177,6 +181,7 @@ class TreeMaker {
       case 'vector':
         throw this.#failure(`Field [${name}] of type [dense_vector] doesn't support term queries`);
       default:
+        await refuseStoredField(name, this.#index);
         return NOTHING;
     }
   }
@@ -206,7 +211,10 @@ class TreeMaker {
 
   async #range({ field: name, boost, ...range }: Query<'range'>): Promise<LexicalQuery> {
     const field = queriedField(name, this.#info);
-    if (field === undefined) return NOTHING;
+    if (field === undefined) {
+      await refuseStoredField(name, this.#index);
+      return NOTHING;
+    }
     if (field.kind === 'column') return this.#rows({ filter: rangeFilter(field.column, range, this.#reading) }, boost);
     if (field.kind === 'text')
       throw illegalArgument(`[range] is not supported by this server for the text field [${name}]`);
@@ -223,7 +231,10 @@ class TreeMaker {
         '[exists] needs [title] as a column: trawl optimize INDEX --column title:string. Every passage has [text].',
       );
     }
-    if (field === undefined && name !== '_index') return NOTHING;
+    if (field === undefined && name !== '_index') {
+      await refuseStoredField(name, this.#index);
+      return NOTHING;
+    }
     return { type: 'constant-score', query: { type: 'match-all' }, boost };
   }
 

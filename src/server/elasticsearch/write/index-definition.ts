@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import {
-  ANALYSERS,
-  type AnalyserName,
-  LEXICAL_FIELDS,
-  type LexicalField,
-} from '../../../engine/lexical/lexical-settings.ts';
+import { BM25_PROFILES } from '../../../engine/lexical/bm25.ts';
+import { ANALYSERS, type AnalyserName } from '../../../engine/lexical/lexical-settings.ts';
 import type { IndexDefinition } from '../../../index/document-store/index-files.ts';
 import type { Failure } from '../../../index/document-store/operations.ts';
 import { ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
-import type { JsonNode, Members } from '../json-node.ts';
+import { type JsonNode, type Members, parseNumber } from '../json-node.ts';
 import { TIME_UNITS } from '../time-value.ts';
 
 /** What a folder, a metric label and a log line can have, too. Elasticsearch allows a few more characters. */
@@ -87,13 +83,40 @@ export function readSettings(members: Members | undefined, current: Settings, is
     else if (key === 'refresh_interval') settings = { ...settings, ...readInterval(value) };
     else if (key === 'number_of_shards') {
       throw illegalArgument(`final index setting [index.${key}], not updateable`);
-    } else {
+    } else if (!(isNew && key.startsWith('similarity.'))) {
       throw illegalArgument(
-        `unknown setting [index.${key.slice(0, 100)}]: this server knows number_of_shards, number_of_replicas and refresh_interval`,
+        `unknown setting [index.${key.slice(0, 100)}]: this server knows number_of_shards, number_of_replicas and refresh_interval, and for a new index similarity`,
       );
     }
   }
   return settings;
+}
+
+type Similarity = NonNullable<IndexDefinition['bm25']>;
+export type Similarities = ReadonlyMap<string, Similarity>;
+
+const { k1, b } = BM25_PROFILES.elasticsearch;
+
+/** The similarities by name: Elasticsearch's, and those of the settings of a new index. @throws ElasticsearchError illegal_argument_exception. */
+export function readSimilarities(members: Members | undefined): Similarities {
+  const similarities = new Map<string, Similarity>([['BM25', { k1, b }]]);
+  for (const [path, value] of flattened(members, '')) {
+    const [, name, parameter] = /^(?:index\.)?similarity\.(.+)\.([^.]+)$/.exec(path) ?? [];
+    if (name === undefined) continue;
+    const similarity = similarities.get(name) ?? { k1, b };
+    similarities.set(name, similarity);
+    const number = value.scalar === undefined ? Number.NaN : parseNumber(value.scalar);
+    const isKept =
+      parameter === 'type' ? value.value === 'BM25' : parameter === 'discount_overlaps' && value.scalar === 'true';
+    if (parameter === 'k1' && number >= 0 && number <= 1_000) similarity.k1 = number;
+    else if (parameter === 'b' && number >= 0 && number <= 1) similarity.b = number;
+    else if (!isKept) {
+      throw illegalArgument(
+        `[${path.slice(0, 100)}] is [${value.scalar?.slice(0, 100) ?? value.token}]: a similarity here has the type BM25, k1 of at least 0 and b from 0 to 1`,
+      );
+    }
+  }
+  return similarities;
 }
 
 /** The settings as Elasticsearch shows them: every value is a text. */
@@ -142,7 +165,7 @@ function wrong(name: string, text: string, expected: string): ElasticsearchError
   );
 }
 
-type IndexMapping = Pick<IndexDefinition, 'fields' | 'analyser' | 'columns' | 'strict' | 'properties'>;
+type IndexMapping = Pick<IndexDefinition, 'fields' | 'analyser' | 'bm25' | 'columns' | 'strict' | 'properties'>;
 
 /** The types of numbers, and whether they are integers. */
 const NUMBERS: Readonly<Record<string, boolean>> = {
@@ -162,16 +185,22 @@ const TYPES: Readonly<Record<string, IndexDefinition['columns'][number]['type']>
 };
 const DEFAULT_ANALYSER: AnalyserName = 'standard';
 /** As in Elasticsearch. */
-const MAX_COLUMNS = 1_000;
+const MAX_FIELDS = 1_000;
+
+/** Types of fields that are stored and never searched. A query that names one is refused. */
+const STORED_TYPES = ['dense_vector', 'sparse_vector', 'rank_features', 'binary'];
+/** Members of `mappings` without an effect, since a field that is not mapped is never searched. */
+const IGNORED = ['_meta', 'date_detection', 'dynamic_date_formats', 'dynamic_templates', 'numeric_detection'];
 
 /**
- * Reads `mappings`. An index has the words of `title` and `text`, or of `contents` if the mapping names it, and a column for each
- * member that is mapped as a keyword, a number, a boolean or a date. Members that are not mapped are stored, but not searched.
+ * Reads `mappings`. An index has the words of the fields that are mapped as text, or of `title` and `text` if no other is, and a column
+ * for each member that is mapped as a keyword, a number, a boolean or a date. Members that are not mapped are stored, but not searched.
  *
+ * @param similarities names that fields may have as their similarity; undefined for an index that exists: any.
  * @throws ElasticsearchError mapper_parsing_exception for everything else.
  */
-export function readMapping(mappings: Members | undefined): IndexMapping {
-  const texts = new Map<string, AnalyserName>();
+export function readMapping(mappings: Members | undefined, similarities?: Similarities): IndexMapping {
+  const texts = new Map<string, { analyser: AnalyserName; similarity: string }>();
   const columns: IndexDefinition['columns'] = [];
   let properties: Record<string, unknown> = {};
   let strict = false;
@@ -179,36 +208,56 @@ export function readMapping(mappings: Members | undefined): IndexMapping {
     if (name === 'dynamic') strict = readDynamic(node);
     else if (name === 'properties') {
       for (const { path, type, members } of fieldsIn(node, '')) {
-        if (type === 'text') texts.set(path, readAnalyser(path, members));
-        else if (isIndexed(path, type, members)) {
-          columns.push({ name: path, type: TYPES[type]!, integer: NUMBERS[type] === true });
+        if (STORED_TYPES.includes(type)) continue;
+        if (type !== 'text') {
+          if (isIndexed(path, type, members)) {
+            columns.push({ name: path, type: TYPES[type]!, integer: NUMBERS[type] === true });
+          }
+        } else if (isSearchedText(path, members)) {
+          texts.set(path, {
+            analyser: readAnalyser(path, members),
+            similarity: readSimilarity(path, members, similarities),
+          });
         }
-        if (columns.length > MAX_COLUMNS) throw refused(`A mapping has at most ${MAX_COLUMNS} fields`);
+        if (columns.length + texts.size > MAX_FIELDS) throw refused(`A mapping has at most ${MAX_FIELDS} fields`);
       }
       properties = jsonValue(node) as Record<string, unknown>;
-    } else throw refused(`Root mapping definition has unsupported parameters:  [${name.slice(0, 100)}]`);
+    } else if (!IGNORED.includes(name)) {
+      throw refused(`Root mapping definition has unsupported parameters:  [${name.slice(0, 100)}]`);
+    }
   }
-  const fields: LexicalField[] = texts.has('contents') ? ['contents'] : ['title', 'text'];
-  const other = [...texts.keys()].find((name) => !(fields as string[]).includes(name));
-  if (other !== undefined) {
-    throw refused(`The field [${other}] cannot be [text] beside [contents]: map [title] and [text], or [contents]`);
-  }
-  const analysers = new Set(texts.values());
-  if (analysers.size > 1) {
-    throw refused(`All text fields must have the same [analyzer], but there are [${[...analysers].join('], [')}]`);
-  }
-  const [analyser = DEFAULT_ANALYSER] = analysers;
+  const analyser =
+    onlyOne(
+      'analyzer',
+      Array.from(texts.values(), (field) => field.analyser),
+    ) ?? DEFAULT_ANALYSER;
+  const similarity =
+    onlyOne(
+      'similarity',
+      Array.from(texts.values(), (field) => field.similarity),
+    ) ?? 'default';
+  const isUsual = [...texts.keys()].every((name) => name === 'title' || name === 'text');
   const added = analyser === DEFAULT_ANALYSER ? { type: 'text' } : { type: 'text', analyzer: analyser };
-  for (const field of fields) if (!texts.has(field)) properties = { ...properties, [field]: added };
-  return { fields, analyser, columns, strict, properties };
+  for (const field of isUsual ? ['title', 'text'] : []) {
+    if (texts.has(field) || Object.hasOwn(properties, field)) continue;
+    texts.set(field, { analyser, similarity });
+    properties = { ...properties, [field]: added };
+  }
+  if (texts.size === 0) throw refused('At least one field must be searched as [text]');
+  return { fields: [...texts.keys()], analyser, bm25: similarities?.get(similarity), columns, strict, properties };
+}
+
+/** What all text fields have, because an index has one analyser and one similarity; undefined without text fields. */
+function onlyOne<Value extends string>(parameter: string, values: readonly Value[]): Value | undefined {
+  const different = new Set(values);
+  if (different.size <= 1) return values[0];
+  throw refused(`All text fields must have the same [${parameter}], but there are [${[...different].join('], [')}]`);
 }
 
 function readDynamic(node: JsonNode): boolean {
-  const value = typeof node.value === 'number' ? '' : (node.scalar ?? '');
-  if (value === 'false' || value === 'strict') return value === 'strict';
-  throw refused(
-    `[dynamic] can be [false] or [strict], but is [${value.slice(0, 100)}]: only mapped fields are searched`,
-  );
+  const { scalar: value = '' } = node;
+  if (typeof node.value !== 'number' && ['true', 'false', 'strict'].includes(value)) return value === 'strict';
+  throw refused(`[dynamic] can be [true], [false] or [strict], but is [${value.slice(0, 100)}]`);
 }
 
 /** The fields of `properties`, those within objects included: `path` has their names with dots in between. Their types are known. */
@@ -223,8 +272,7 @@ function* fieldsIn(properties: JsonNode, prefix: string): Generator<{ path: stri
     if (members === undefined) throw refused(`Expected map for property [fields] on field [${shown}]`);
     const given = members.get('type');
     const type = typeof given?.value === 'string' ? given.value : undefined;
-    const isText = (LEXICAL_FIELDS as readonly string[]).includes(path);
-    if (isText && type !== 'text') {
+    if (['text', 'contents'].includes(path) && type !== 'text') {
       throw refused(`The field [${shown}] must have the type [text], but has [${type?.slice(0, 100) ?? 'none'}]`);
     }
     if ((given === undefined || type === 'object') && members.has('properties')) {
@@ -232,23 +280,37 @@ function* fieldsIn(properties: JsonNode, prefix: string): Generator<{ path: stri
       yield* fieldsIn(members.get('properties')!, `${path}.`);
       continue;
     }
-    if (type === 'text' && !isText) {
-      throw refused(
-        `The field [${shown}] cannot be [text]: only [title], [text] and [contents] can be; map it as [keyword], or leave it out`,
-      );
-    }
     if (type === undefined) throw refused(`No type specified for field [${shown}]`);
-    if (type !== 'text' && !Object.hasOwn(TYPES, type)) {
+    if (type !== 'text' && !Object.hasOwn(TYPES, type) && !STORED_TYPES.includes(type)) {
       throw refused(
-        `The type [${type.slice(0, 100)}] of the field [${shown}] is not supported; there are text, ${Object.keys(TYPES).join(', ')}`,
+        `The type [${type.slice(0, 100)}] of the field [${shown}] is not supported; there are ${['text', ...Object.keys(TYPES), ...STORED_TYPES].join(', ')}`,
       );
     }
     yield { path, type, members };
   }
 }
 
+const TEXT_PARAMETERS = ['type', 'analyzer', 'search_analyzer', 'similarity', 'index', 'norms', 'store'];
+
+/** Whether the words of a text field are searched. One that is not indexed is only stored. */
+function isSearchedText(path: string, members: Members): boolean {
+  refuseOthers(path, 'text', members, TEXT_PARAMETERS);
+  const { norms = true } = readFlags(path, members, ['norms', 'store']);
+  if (!norms)
+    throw refused(`[norms] of the field [${path.slice(0, 100)}] must be true: scores depend on the length of texts`);
+  return readFlags(path, members, ['index'])['index'] ?? true;
+}
+
+function readSimilarity(path: string, members: Members, similarities: Similarities | undefined): string {
+  const { scalar: name = 'default' } = members.get('similarity') ?? {};
+  if (name === 'default' || similarities?.has(name) !== false) return name;
+  const known = [...(similarities ?? []).keys()].join('], [');
+  throw refused(
+    `Unknown Similarity type [${name.slice(0, 100)}] for field [${path.slice(0, 100)}]; there are [${known}]`,
+  );
+}
+
 function readAnalyser(path: string, members: Members): AnalyserName {
-  refuseOthers(path, 'text', members, ['type', 'analyzer', 'search_analyzer']);
   const analyser = knownAnalyser(path, members.get('analyzer')) ?? DEFAULT_ANALYSER;
   const ofSearches = knownAnalyser(path, members.get('search_analyzer')) ?? analyser;
   if (ofSearches === analyser) return analyser;
@@ -258,12 +320,18 @@ function readAnalyser(path: string, members: Members): AnalyserName {
 /** Whether a column is searched. One that is not indexed is only stored. */
 function isIndexed(path: string, type: string, members: Members): boolean {
   refuseOthers(path, type, members, ['type', 'index', 'doc_values', 'store']);
-  for (const name of ['index', 'doc_values', 'store']) {
+  return readFlags(path, members, ['index', 'doc_values', 'store'])['index'] ?? true;
+}
+
+function readFlags(path: string, members: Members, names: readonly string[]): Readonly<Record<string, boolean>> {
+  const flags: Record<string, boolean> = {};
+  for (const name of names) {
     const value = members.get(name)?.value;
-    if (value !== undefined && typeof value !== 'boolean')
-      throw refused(`[${name}] of the field [${path.slice(0, 100)}] must be a boolean`);
+    if (value === undefined) continue;
+    if (typeof value !== 'boolean') throw refused(`[${name}] of the field [${path.slice(0, 100)}] must be a boolean`);
+    flags[name] = value;
   }
-  return members.get('index')?.value !== false;
+  return flags;
 }
 
 function knownAnalyser(path: string, node: JsonNode | undefined): AnalyserName | undefined {

@@ -25,6 +25,7 @@ import {
   newDefinition,
   readMapping,
   readSettings,
+  readSimilarities,
 } from './index-definition.ts';
 
 export const WRITE_ROUTES: readonly ElasticsearchRoute[] = [
@@ -187,7 +188,11 @@ async function create(asked: ElasticsearchRequest): Promise<ElasticsearchReply> 
   const name = asked.path.index ?? '';
   checkIndexName(name);
   const { mappings, settings } = readNewIndex(asked.body);
-  const definition = newDefinition(name, readMapping(mappings), readSettings(settings, DEFAULT_SETTINGS, true));
+  const definition = newDefinition(
+    name,
+    readMapping(mappings, readSimilarities(settings)),
+    readSettings(settings, DEFAULT_SETTINGS, true),
+  );
   try {
     await storing('The index was not made.', () => writable.create(definition));
   } catch (error) {
@@ -248,7 +253,7 @@ function changeMapping(asked: ElasticsearchRequest): ElasticsearchReply {
   const wanted = readMapping(parseJson(asked.body).object('a mapping'));
   // A text field that the request does not name: `readMapping` adds it, and the index has its own analyser.
   const isAdded = (name: string, field: unknown): boolean =>
-    (fields as string[]).includes(name) && isSameJson(field, { type: 'text' });
+    fields.includes(name) && isSameJson(field, { type: 'text' });
   const other = Object.entries(wanted.properties).find(
     ([name, field]) => !isSameJson(properties[name], field) && !isAdded(name, field),
   );

@@ -1,0 +1,45 @@
+import { isObject } from '../../../base/objects.ts';
+import { sourceOfRow } from '../../../index/document-store/written-row.ts';
+import type { Retriever } from '../../../search/retriever.ts';
+import { queryFailure } from '../elasticsearch-error.ts';
+import { fitsPattern } from './dsl-query.ts';
+
+/** Passages that are looked at. The members of a corpus are usually the same in all of them. */
+const SAMPLE = 256;
+
+/**
+ * Refuses a query for a field that passages have but the index cannot search: it would find nothing, as if no passage had the words.
+ *
+ * @param name of a field that the index does not search, or a pattern with `*`.
+ * @throws ElasticsearchError query_shard_exception.
+ */
+export async function refuseStoredField(
+  name: string,
+  { retriever, signal }: { readonly retriever: Retriever; readonly signal: AbortSignal },
+): Promise<void> {
+  const { rows, index } = retriever.info;
+  const count = Math.min(SAMPLE, rows);
+  const keys = Array.from({ length: count }, (_, i) => String(Math.floor((i * rows) / count)));
+  const { found } = await retriever.find({ by: 'row', keys, limit: 1, signal });
+  const wanted = [name, name.replace(/\.keyword$/, '')];
+  for (const { document } of found.flat()) {
+    const path = pathsOf(JSON.parse(sourceOfRow(document)), '').find((each) =>
+      wanted.some((pattern) => fitsPattern(pattern, each)),
+    );
+    if (path === undefined) continue;
+    throw queryFailure(
+      index,
+      `field [${name.slice(0, 100)}] is stored and not searched. Map [${path.slice(0, 100)}] when you make the index (as text for its words, as keyword for filters); of an index that trawl index made, make it a column: trawl optimize INDEX --column NAME:TYPE`,
+    );
+  }
+}
+
+/** The names of a row's members, and of the members within them with dots in between. */
+function pathsOf(value: unknown, path: string): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => (isObject(item) ? pathsOf(item, path) : []));
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, member]) => {
+    const own = path === '' ? name : `${path}.${name}`;
+    return (member ?? null) === null ? [] : [own, ...pathsOf(member, own)];
+  });
+}
