@@ -136,7 +136,8 @@ test('a file that is not text is recognised by its first bytes, also in a compre
     await assert.rejects(readQuestions(dir.write('questions', bytes)), refusal, what);
   }
   for (const text of ['PAR1 is a word', 'GGUF is one', 'IBM1\tis', 'PK and', 'I saw', 'BZh9 no', 'version https']) {
-    assert.equal((await readAll(dir.write('words.tsv', `${text} 1\tx\n`))).length, 1, text);
+    const words = dir.write('words.tsv', `${text} 1\tx\ty\n`);
+    assert.equal((await readAll(words, { tsvLayout: 'id,text,title' })).length, 1, text);
   }
 });
 
