@@ -18,8 +18,11 @@ const NAMES = {
   title: ['title'],
 } as const;
 
+/** The names that replies read. */
+const USUAL = { id: ['id', '_id'], text: ['contents', 'text'], title: ['title'] } as const;
+
 type Role = keyof typeof NAMES;
-const ROLES = ['id', 'text', 'title'] as const satisfies readonly Role[];
+const ROLES = ['text', 'title', 'id'] as const satisfies readonly Role[];
 
 /** What a column with this name is in the corpora of this field; undefined for another name. */
 export function roleOf(name: string): Role | undefined {
@@ -52,9 +55,9 @@ export function columnsOfRow(row: PassageRow, given: ColumnNames): RowColumns {
   return columns;
 }
 
-/** The column that replies read, if the row has it. */
+/** The column that replies read, if the row has a value there. */
 function usualColumn(role: Role, row: PassageRow): string | undefined {
-  const names = role === 'id' ? [idColumnOf(row)] : role === 'text' ? ['contents', 'text'] : ['title'];
+  const names = role === 'id' ? [idColumnOf(row)] : USUAL[role];
   return names.find((name) => (columnOf(row, name) ?? undefined) !== undefined);
 }
 
@@ -77,23 +80,19 @@ function otherColumn(role: Role, row: PassageRow): string | readonly string[] | 
  * The row with its columns under the names that replies read: `id`, `text` or `contents`, and `title`. Undefined if it has them. An id from
  * a column such as `doc_id` keeps that, too, because it also names the document. What had such a name before is called `original_…`.
  */
-export function renamedRow(row: PassageRow, { id, text, title }: ColumnNames): PassageRow | undefined {
-  const textName = text !== undefined && rankOf('text', text) === 0 ? 'contents' : 'text';
-  const isUsual = (role: Role, column: string | undefined): boolean =>
-    column === undefined || column === usualColumn(role, row);
-  if (isUsual('id', id) && isUsual('text', text) && isUsual('title', title)) return undefined;
-  const taken = new Set<string>();
-  if (!isUsual('id', id)) for (const name of ['id', '_id']) taken.add(name);
-  if (!isUsual('text', text)) for (const name of ['text', 'contents']) taken.add(name);
-  if (!isUsual('title', title)) taken.add('title');
+export function renamedRow(row: PassageRow, columns: ColumnNames): PassageRow | undefined {
+  const moved = ROLES.filter((role) => columns[role] !== undefined && columns[role] !== usualColumn(role, row));
+  if (moved.length === 0) return undefined;
+  const freed = new Set<string>(moved.flatMap((role) => USUAL[role]));
   const entries = Object.entries(row).flatMap(([name, value]): [string, unknown][] => {
-    if (name === text) return [[isUsual('text', text) ? name : textName, value]];
-    if (name === title) return [['title', value]];
-    if (name === id && (taken.has(name) || rankOf('id', name) === 0)) return isUsual('id', id) ? [[name, value]] : [];
-    if (!taken.has(name)) return [[name, value]];
+    const role = moved.find((each) => columns[each] === name);
+    if (role === 'id' && (freed.has(name) || rankOf('id', name) === 0)) return [];
+    if (role === 'text') return [[rankOf('text', name) === 0 ? 'contents' : 'text', value]];
+    if (role === 'title') return [['title', value]];
+    if (!freed.has(name)) return [[name, value]];
     return value === null ? [] : [[`original_${name}`, value]];
   });
-  return Object.fromEntries(isUsual('id', id) ? entries : [['id', row[id!]], ...entries]);
+  return Object.fromEntries(moved.includes('id') ? [['id', row[columns.id!]], ...entries] : entries);
 }
 
 /** A column without a known name that looks like an id; undefined if there is none. */

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { AccessKeys } from '../../src/server/access/access-keys.ts';
 import { listen } from '../../src/server/connections/listen.ts';
+import { CLIENTS, libraryFolder } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { withoutWords } from '../server/elasticsearch/elasticsearch-server.ts';
 import { comparableReply, randomArticles, randomBody } from '../server/elasticsearch/random-bodies.ts';
@@ -271,3 +274,27 @@ for (const version of PYTHON_CLIENTS) {
     });
   });
 }
+
+test("BEIR, elasticsearch-py's helpers, LangChain and Haystack fill and search indexes as they are", {
+  skip: CLIENTS.missing() || withoutWords,
+}, async (t) => {
+  const sample = join(packageRoot, 'corpus', 'sample');
+  const input = { url: await serve(t), sample };
+  const answers = await CLIENTS.run('elasticsearch_libraries.py', input, { PYTHONPATH: libraryFolder() });
+  assert.deepEqual(answers, {
+    beir: 0.952,
+    bulk_and_scan: {
+      done: [true, 270],
+      scanned: [270, 270],
+      ordered: true,
+      copied: [270, 270],
+      parallel: [true, 270],
+      pit: ['s-0001', 's-0002', 's-0003'],
+      closed: true,
+      refused: 'query_shard_exception',
+      tokens: ['bridg'],
+    },
+    langchain: ['Brooklyn Bridge', 1, true],
+    haystack: [270, 'Brooklyn Bridge', 'query_shard_exception', 269, 269],
+  });
+});

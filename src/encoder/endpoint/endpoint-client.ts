@@ -102,7 +102,7 @@ export class EndpointClient {
         this.#lostAt[server] = performance.now();
         for (const listener of this.#onLost) listener(server);
       },
-      failed: (reason, { server, status }) => failed(addresses[server]!, reason, status),
+      failed: (reason, { server, status, said }) => failed(addresses[server]!, reason, status, said),
     });
   }
 
@@ -295,12 +295,12 @@ const HINTS: Readonly<Record<number, string>> = {
   500: ' It has a fault, or a text is longer than it takes (llama.cpp: start it with a larger physical batch, -ub).',
 };
 
-function failed({ shown }: EndpointAddress, reason: string, status: number | undefined): TrawlError {
+function failed({ shown }: EndpointAddress, reason: string, status: number | undefined, said: string): TrawlError {
   const unreachable = reason.startsWith('no connection') ? ' Check that the server runs, and the address.' : '';
   const hint = status === undefined ? unreachable : (HINTS[status] ?? '');
   return new TrawlError(
     REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
-    `The encoder's endpoint ${shown} failed: ${reason}.${hint}`,
-    { details: { status } },
+    `The encoder's endpoint ${shown} failed: ${reason}${said}.${hint}`,
+    { details: { status, fault: reason } },
   );
 }

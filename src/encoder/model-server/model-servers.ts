@@ -12,10 +12,17 @@ interface ModelServersOptions extends ServerLimits {
   readonly timeoutMs: number;
   /** Attempts of a request that is refused with 408, 429, 502, 503 or 504, or that gets no answer; for other 5xx see `ModelServers`. */
   readonly attempts: number;
-  /** Makes the error of a request. `reason` ends with what the server says, without texts and keys. */
-  readonly failed: (reason: string, details: { readonly server: number; readonly status?: number }) => TrawlError;
+  /** Makes the error of a request. `said` is for messages to the operator alone: what the server says, without texts and keys. */
+  readonly failed: (reason: string, details: RequestFault) => TrawlError;
   /** Called when a server may have been started again: no connection, a lost one, or 502 of a gateway in front of it. */
   readonly onLost?: (server: number) => void;
+}
+
+interface RequestFault {
+  readonly server: number;
+  readonly status?: number;
+  /** Follows the reason: empty, or a space and a quotation in parentheses. */
+  readonly said: string;
 }
 
 interface ServerRequest {
@@ -97,7 +104,7 @@ export class ModelServers {
       const attempts = isFault ? this.#attemptsAfterFault(request) : most;
       this.#choice.release(server, attempts === 1 ? 'answered' : 'failed', waitMs);
       if (attempt < attempts) continue;
-      throw this.#options.failed(`${reason}${attempt === 1 ? '' : `, ${attempt} times`}${said}`, { server, status });
+      throw this.#options.failed(attempt === 1 ? reason : `${reason}, ${attempt} times`, { server, status, said });
     }
   }
 
@@ -118,7 +125,7 @@ export class ModelServers {
   ): Promise<{ readonly json: unknown } | FailedAttempt> {
     const { apiKey, timeoutMs, onLost } = this.#options;
     let status: number | undefined;
-    const failed = (reason: string): TrawlError => this.#options.failed(reason, { server, status });
+    const failed = (reason: string, said = ''): TrawlError => this.#options.failed(reason, { server, status, said });
     throwIfCancelled(ended);
     const signal = AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]);
     const headers: Record<string, string> = { accept: 'application/json' };
@@ -131,7 +138,7 @@ export class ModelServers {
       if (response.ok) {
         const text = await readText(response, signal, maxReplyBytes);
         if (text === undefined) throw failed(`a reply of more than ${maxReplyBytes} bytes`);
-        const json: unknown = JSON.parse(text);
+        const json = parseReply(text, failed);
         onHeaders?.(response.headers);
         return { json };
       }
@@ -147,15 +154,26 @@ export class ModelServers {
         return { reason, said, waitMs: retryAfterMs(response.headers), status };
       }
       if (status >= 500 && status !== NOT_IMPLEMENTED) return { reason, said, status, isFault: true };
-      throw failed(reason + said);
+      throw failed(reason, said);
     } catch (error) {
       if (ended.aborted) throw cancelled();
       if (error instanceof TrawlError) throw error;
-      if (error instanceof SyntaxError) throw failed('a reply that is not JSON');
       const isTimeout = (error as Error).name === 'TimeoutError';
       if (!isTimeout) onLost?.(server);
       return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection${connectionCode(error)}` };
     }
+  }
+}
+
+/** The JSON of a reply. The error says what the text looks like, and never has a part of it. */
+function parseReply(text: string, failed: (reason: string) => TrawlError): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    if (text.trim() === '') throw failed('an empty reply');
+    if (text.trimStart().startsWith('<')) throw failed('a reply that is not JSON, but HTML or XML');
+    const hasNaN = /\b(?:NaN|Infinity)\b/.test(text);
+    throw failed(hasNaN ? 'a reply that is not JSON: it has NaN or Infinity' : 'a reply that is not JSON');
   }
 }
 

@@ -154,8 +154,8 @@ function completeUrl(text: string): string {
   return url.href;
 }
 
-function failed(reason: string, { status }: { readonly status?: number }): TrawlError {
+function failed(reason: string, { status, said }: { readonly status?: number; readonly said: string }): TrawlError {
   return REFUSED_STATUSES.includes(status)
-    ? new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`)
-    : new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
+    ? new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}${said}.`)
+    : new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}${said}.`, { details: { fault: reason } });
 }

@@ -314,6 +314,7 @@ test('a message has the reason of a server, cut and in one line, without key and
     isOpen = true;
     const [outcome] = (await encoder.encode([text], { inputType: 'query' })).outcomes;
     assert.ok(outcome?.ok === false);
+    assert.equal(outcome.error.details.fault, 'status 400', 'what HTTP clients learn');
     assert.equal(
       /status 400(?: \((.*)\))?\. It refuses/.exec(outcome.error.message)?.[1],
       shown,

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { HttpReranker, type HttpRerankerOptions } from '../../../src/encoder/rerank/http-reranker.ts';
 import { rerankScores } from '../../../src/encoder/rerank/rerank-api.ts';
+import { clientMessage } from '../../../src/server/errors/error-status.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { serve } from '../../server/build.ts';
 
@@ -183,8 +184,10 @@ test('replies with wrong counts, indices or scores are refused', () => {
     [2, 0.5],
   );
   for (const [reply, reason] of [
-    [{ results: [] }, /not a list/],
-    [null, /not a list/],
+    [{ results: [] }, /it is an object, not a list/],
+    [null, /it is null, not a list/],
+    [['a private text', 'b'], /it has a string in place of an object with index and score/],
+    [[{ index: 'a private text', score: 1 }, {}], /the index a string;/],
     [[{ index: 0, score: 1 }], /1 scores for 2 passages/],
     [
       [
@@ -207,7 +210,7 @@ test('replies with wrong counts, indices or scores are refused', () => {
       ],
       /index 0.5/,
     ],
-    [[{ index: 0, score: 1 }, null], /index undefined/],
+    [[{ index: 0, score: 1 }, null], /it has null in place of an object/],
     [
       [
         { index: 0, score: 1 },
@@ -233,6 +236,46 @@ test('replies with wrong counts, indices or scores are refused', () => {
     assert.throws(() => rerankScores('tei', reply, 2), trawlError('RERANK_FAILED', reason), JSON.stringify(reply));
   }
   assert.throws(() => rerankScores('cohere', [], 0), trawlError('RERANK_FAILED', /no list `results`/));
+});
+
+test('clients learn what is wrong with a reply, and neither the address nor a text of it', async (t) => {
+  const good = (scores: readonly unknown[]): string => JSON.stringify(scores);
+  const [first, second] = [
+    { index: 0, score: 1 },
+    { index: 1, score: 2 },
+  ];
+  const broken: Readonly<Record<string, readonly [string, RegExp]>> = {
+    nan: [
+      '[{"index": 0, "score": NaN}, {"index": 1, "score": 1}]',
+      /: a reply that is not JSON: it has NaN or Infinity\. /,
+    ],
+    missing: [good([first]), /: it has 1 scores for 2 passages\. /],
+    doubled: [good([first, first]), /: it has the index 0 twice\. /],
+    'out of range': [good([first, { ...second, index: 7 }]), /: it has the index 7; expected 0 to 1\. /],
+    'wrong count': [good([first, second, second]), /: it has 3 scores for 2 passages\. /],
+    html: ['<html>private</html>', /: a reply that is not JSON, but HTML or XML\. /],
+    empty: ['', /: an empty reply\. /],
+    strings: ['["private", "texts"]', /: it has a string in place of an object with index and score\. /],
+    null: ['null', /: it is null, not a list\. /],
+  };
+  const { url } = await rerankServer(t, (one, count, response, request) => {
+    const [reply] = broken[one.body.query] ?? [];
+    return reply === undefined ? tei(one, count, response, request) : void response.end(reply);
+  });
+  const reranker = await opened(t, url, { api: 'tei' });
+  for (const [query, [, expected]] of Object.entries(broken)) {
+    const [outcome] = (await reranker.score([{ query, passages: ['a', 'b'] }])).outcomes;
+    assert.ok(outcome?.ok === false, query);
+    const shown = clientMessage(outcome.error);
+    assert.match(shown, expected, query);
+    assert.doesNotMatch(shown, /private|127\.0\.0\.1|--rerank/);
+  }
+  const lost = await rerankServer(t, (one, count, response, request) =>
+    one.body.query === 'a' ? tei(one, count, response, request) : void request.socket.destroy(),
+  );
+  const [gone] = (await (await opened(t, lost.url, { api: 'tei' })).score([{ query: 'b', passages: ['a'] }])).outcomes;
+  assert.ok(gone?.ok === false);
+  assert.match(clientMessage(gone.error), /^The server's reranker did not answer.*: no connection.*, 5 times\. Send/);
 });
 
 test('a server that cannot be used is refused when it is opened', async (t) => {
