@@ -146,6 +146,8 @@ interface ErrorDetails {
   readonly param?: string;
   /** The HTTP status that a server of models answered. */
   readonly status?: number | undefined;
+  /** What was wrong with the answer of a server of models, without addresses and texts: clients get it, too. */
+  readonly fault?: string;
   /** Seconds after which a client may ask again. */
   readonly retryAfterS?: number;
 }

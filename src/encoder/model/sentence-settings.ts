@@ -51,10 +51,18 @@ export async function withTokenizerSettings(folder: string, file: JsonObject): P
   const path = join(folder, 'tokenizer_config.json');
   const config = (await readJsonFileIfPresent(path)) ?? {};
   if (config.truncation_side === 'left') throw notFollowed(path, 'truncation_side', 'left', '; set it to "right"');
-  const own = (file.normalizer ?? null) as JsonObject | null;
-  const tokenizerClass = config.tokenizer_class ?? (own?.type === 'BertNormalizer' ? 'BertTokenizer' : '');
+  const [own, words] = [file.normalizer, file.pre_tokenizer] as (JsonObject | null | undefined)[];
+  const isBert = own?.type === 'BertNormalizer' && words?.type === 'BertPreTokenizer';
+  const tokenizerClass = config.tokenizer_class ?? (isBert ? 'BertTokenizer' : '');
   let changed = file;
   if (BERT_CLASS.test(String(tokenizerClass))) {
+    if (!isBert) {
+      const instead = `${own?.type ?? 'no normalizer'} and ${words?.type ?? 'no pre-tokenizer'} of tokenizer.json`;
+      throw invalidModel(
+        `${path}: tokenizer_class is ${JSON.stringify(tokenizerClass)}, for which transformers 5 uses BertNormalizer and BertPreTokenizer, not ` +
+          `${instead}. To use tokenizer.json as it is, set tokenizer_class to "PreTrainedTokenizerFast".`,
+      );
+    }
     const normalizer = {
       type: 'BertNormalizer',
       clean_text: true,
@@ -62,12 +70,8 @@ export async function withTokenizerSettings(folder: string, file: JsonObject): P
       strip_accents: config.strip_accents ?? null,
       lowercase: config.do_lower_case ?? true,
     };
-    const words = { type: 'BertPreTokenizer' };
-    const isSame = (part: unknown, wanted: JsonObject) =>
-      Object.entries(wanted).every(([key, value]) => ((part as JsonObject | null)?.[key] ?? null) === value);
-    if (!isSame(own, normalizer) || !isSame(file.pre_tokenizer, words)) {
-      changed = { ...file, normalizer, pre_tokenizer: words };
-    }
+    const isSame = Object.entries(normalizer).every(([key, value]) => (own[key] ?? null) === value);
+    if (!isSame) changed = { ...file, normalizer };
   }
   if (BYTE_LEVEL_CLASS.test(String(tokenizerClass))) checkPrefixSpace(path, config, file);
   if ((await readTransformerConfig(folder)).do_lower_case !== true) return changed;

@@ -277,4 +277,17 @@ test('a tokenizer is written as transformers and sentence-transformers use it', 
     }),
     { type: 'Sequence', normalizers: [{ type: 'Lowercase' }, cased] },
   );
+
+  // transformers 5 would not use the words of this file.
+  const path = join(folder, 'tokenizer.json');
+  const file = JSON.parse(await readFile(path, 'utf8')) as object;
+  await writeJson(path, { ...file, pre_tokenizer: { type: 'Whitespace' } });
+  assert.deepEqual(await normalizerWith({ 'tokenizer_config.json': other }), own);
+  await assert.rejects(
+    normalizerWith({ 'tokenizer_config.json': { tokenizer_class: 'BertTokenizerFast' } }),
+    trawlError(
+      'MODEL_INVALID',
+      /tokenizer_class is "BertTokenizerFast".*BertNormalizer and Whitespace of tokenizer\.json/s,
+    ),
+  );
 });
