@@ -95,7 +95,7 @@ function servedIndexes(options: ServeOptions, positionals: readonly string[]): r
   return indexes;
 }
 
-/** Indexes that are made over HTTP have words and no vectors, and their columns are not known at the start. */
+/** Indexes that are made over HTTP have no model for texts, and their columns are not known at the start. */
 function checkWritable(options: ServeOptions, extraListeners: readonly ExtraListener[]): void {
   const dialects = [...options.dialect, ...extraListeners.map(({ dialect }) => dialect)];
   if (!dialects.includes('elasticsearch')) {

@@ -3,11 +3,13 @@ import { copyFile, link, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
 import type { SerializedError } from '../../src/base/errors.ts';
+import { decodingEncoder, writtenIdentity } from '../../src/encoder/written-vectors.ts';
 import { BM25_PROFILES } from '../../src/engine/lexical/bm25.ts';
+import type { Metric } from '../../src/engine/metric.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { StoreSnapshot } from '../../src/index/document-store/document-store.ts';
-import type { IndexDefinition } from '../../src/index/document-store/index-files.ts';
-import { writtenRow } from '../../src/index/document-store/written-row.ts';
+import type { IndexDefinition, VECTOR_SIMILARITIES } from '../../src/index/document-store/index-files.ts';
+import { HAS_VECTOR, VECTOR, writtenRow } from '../../src/index/document-store/written-row.ts';
 import { buildIndex } from '../building/build-index.ts';
 import { bm25Settings } from '../lexical/make-lexical.ts';
 import { removePassages } from '../update/remove-passages.ts';
@@ -34,7 +36,7 @@ export type RefreshReply =
   | { readonly ok: false; readonly error: SerializedError };
 
 /** The passage of an index without documents, because an index needs one. It is deleted at once. */
-const NO_DOCUMENT = { id: 'none', row: '{"id":"none","title":"none","text":"none","contents":"none"}' };
+const NO_DOCUMENT = { id: 'none', row: '{"id":"none","title":"none","text":"none","contents":"none","_vector":""}' };
 const CHUNK_CHARACTERS = 1_000_000;
 
 /**
@@ -48,7 +50,7 @@ export async function runRefresh(job: RefreshJob): Promise<RefreshResult> {
   try {
     const written = writeCorpus(job, corpus);
     if (job.base === undefined) await build(job, corpus, written.documents);
-    else await change(job.out, job.base.folder, corpus, written);
+    else await change(job, job.base.folder, corpus, written);
     return { seqNo: written.seqNo };
   } finally {
     await rm(job.scratch, { recursive: true, force: true });
@@ -89,12 +91,16 @@ function writeCorpus({ definition, store, base }: RefreshJob, path: string): Wri
 
 async function build({ definition, out }: RefreshJob, corpus: string, documents: number): Promise<void> {
   const { fields, analyser } = definition;
+  const hasVectors = definition.vector?.dimension !== undefined;
   const { k1, b } = definition.bm25 ?? BM25_PROFILES.elasticsearch;
   await buildIndex({
-    ...shared(corpus, out),
+    ...shared(corpus, out, definition),
     bm25: bm25Settings({ analyser, k1, b, fields }),
-    columns: definition.columns.map(({ name, type }) => ({ name, type })),
-    passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
+    columns: [
+      ...definition.columns.map(({ name, type }) => ({ name, type })),
+      ...(hasVectors ? [{ name: HAS_VECTOR, type: 'boolean' as const }] : []),
+    ],
+    passageTemplate: hasVectors ? `{${VECTOR}}` : DEFAULT_PASSAGE_TEMPLATE,
     uniqueIds: true,
     mayLackTitles: true,
     overwrite: true,
@@ -103,11 +109,16 @@ async function build({ definition, out }: RefreshJob, corpus: string, documents:
   if (documents === 0) await removePassages(out, [NO_DOCUMENT.id]);
 }
 
-async function change(out: string, base: string, corpus: string, { documents, changed }: WrittenCorpus): Promise<void> {
+async function change(
+  { out, definition }: RefreshJob,
+  base: string,
+  corpus: string,
+  { documents, changed }: WrittenCorpus,
+): Promise<void> {
   await rm(out, { recursive: true, force: true });
   await linkFolder(base, out);
   await removePassages(out, changed);
-  if (documents > 0) await updateIndex({ ...shared(corpus, out), type: 'append', uniqueIds: true });
+  if (documents > 0) await updateIndex({ ...shared(corpus, out, definition), type: 'append', uniqueIds: true });
 }
 
 /** The files of an index never change, so the copy has the same ones. */
@@ -121,12 +132,28 @@ async function linkFolder(from: string, to: string): Promise<void> {
   }
 }
 
-function shared(corpus: string, out: string) {
+const METRICS: Readonly<Record<(typeof VECTOR_SIMILARITIES)[number], Metric>> = {
+  cosine: 'cosine',
+  dot_product: 'inner-product',
+  l2_norm: 'l2',
+  max_inner_product: 'inner-product',
+};
+
+function shared(corpus: string, out: string, { vector }: IndexDefinition) {
   const loaded = loadKernel();
+  const { field = '', dimension, similarity = 'cosine' } = vector ?? {};
+  const identity =
+    dimension === undefined
+      ? undefined
+      : writtenIdentity(field, {
+          dimension,
+          similarity: METRICS[similarity],
+          normalize: similarity === 'dot_product',
+        });
   return {
     corpus: [corpus],
     corpusOptions: { format: 'jsonl' as const },
-    encoder: undefined,
+    encoder: identity && decodingEncoder(identity),
     kernel: loaded.ok ? loaded.kernel : undefined,
     out,
     onProgress: () => undefined,

@@ -126,6 +126,10 @@ export class WritableFolder implements WritableIndexes {
         for (const [name, lastSeqNo] of answer.lastSeqNos) this.#indexes.get(name)?.wrote(lastSeqNo);
         return answer.items;
       }
+      if (answer.type === 'dimensions') {
+        for (const [name, dimension] of answer.dimensions) await this.#setDimension(name, dimension);
+        continue;
+      }
       for (const name of answer.indexes) {
         const refusal = await this.#makeFor(name, make);
         if (refusal !== undefined) refusals[name] = refusal;
@@ -152,6 +156,11 @@ export class WritableFolder implements WritableIndexes {
     await this.#parts.thread.close();
     await Promise.all(this.#removing);
     this.#lock.release();
+  }
+
+  #setDimension(name: string, dimension: number): Promise<void> {
+    const set = async (): Promise<void> => this.#indexes.get(name)?.setDimension(dimension);
+    return this.#changes.run(set, this.#closing.signal);
   }
 
   #index(name: string): WritableIndex {

@@ -97,6 +97,16 @@ export class WritableIndex {
     if (this.#current.seqNo < this.#lastSeqNo) this.#refresher.wrote();
   }
 
+  /** Records the dimension of the first vector, before a document with it is stored. */
+  async setDimension(dimension: number): Promise<void> {
+    const { vector } = this.#definition;
+    if (vector === undefined || vector.dimension !== undefined) return;
+    const definition = { ...this.#definition, vector: { ...vector, dimension } };
+    await this.files.saveDefinition(definition);
+    await this.#parts.thread.ask('define', { definition });
+    this.#definition = definition;
+  }
+
   /** Ends a running refresh and closes the store; the slot stays as it is. Resolves when no file is written any more. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -135,7 +145,9 @@ export class WritableIndex {
 
   /** Whether to add the changes to the index, which takes less time than to build it anew if they are few. */
   #addsTo(folder: string): boolean {
-    const { rows, shards, tombstones } = readIndexManifest(folder);
+    const { rows, shards, tombstones, dimension } = readIndexManifest(folder);
+    // The first document with a vector has given the dimension.
+    if (dimension !== (this.#definition.vector?.dimension ?? 0)) return false;
     const live = rows - (tombstones?.rows ?? 0);
     const changes = this.#lastSeqNo - this.#current.seqNo;
     return live > 0 && changes <= live / 2 && live >= rows / 2 && shards.length < MAX_SHARDS;

@@ -34,10 +34,12 @@ export interface RetrieverInfo {
   readonly within?: readonly string[];
   /** Values per vector; 0 for an index without vectors. */
   readonly dimension: number;
-  /** Null for an index without vectors, as is `model`. */
+  /** Null for an index without vectors, as is `model`, which is also null for vectors that clients wrote. */
   readonly metric: Metric | null;
   readonly generation: string;
   readonly model: ModelIdentity | null;
+  /** The field whose vectors clients wrote; `model` is null then. `normalize`: they have length 1. Absent: the vectors are a model's. */
+  readonly written?: { readonly field: string; readonly normalize: boolean };
   /** Null without a reranker. */
   readonly reranker: RerankerInfo | null;
   readonly memory: IndexMemory;

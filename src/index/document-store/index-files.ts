@@ -9,6 +9,9 @@ import { writeJsonDurably } from '../../base/system/durable-file.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
 import { ANALYSERS } from '../../engine/lexical/lexical-settings.ts';
 
+/** Names of Elasticsearch's similarities of vectors, the default first. */
+export const VECTOR_SIMILARITIES = ['cosine', 'dot_product', 'l2_norm', 'max_inner_product'] as const;
+
 /** What an index was created with over HTTP. Stored as JSON beside its documents. */
 export const IndexDefinition = Type.Object({
   format: Type.Literal('trawl-writable-index'),
@@ -29,6 +32,15 @@ export const IndexDefinition = Type.Object({
       type: Type.Enum([...COLUMN_TYPES]),
       /** Whether its numbers are whole, as of Elasticsearch's `long`. */
       integer: Type.Boolean(),
+    }),
+  ),
+  /** The member of a document that is its vector; absent: documents have none. */
+  vector: Type.Optional(
+    Type.Object({
+      field: Type.String({ minLength: 1 }),
+      similarity: Type.Enum([...VECTOR_SIMILARITIES]),
+      /** Values of a vector; absent: not known before the first one. */
+      dimension: Type.Optional(Type.Integer({ minimum: 1 })),
     }),
   ),
   /** Whether a document with members that are not mapped is refused. */

@@ -23,6 +23,8 @@ type WriteAnswer =
   | { readonly type: 'refused'; readonly failure: Failure }
   /** Nothing is done yet: these indexes do not exist. */
   | { readonly type: 'missing'; readonly indexes: readonly string[] }
+  /** Nothing is done yet: documents have the first vectors of these indexes, with so many values. */
+  | { readonly type: 'dimensions'; readonly dimensions: ReadonlyMap<string, number> }
   | {
       readonly type: 'written';
       readonly items: readonly WriteItem[];
@@ -44,6 +46,12 @@ const calls = {
     return store.lastSeqNo;
   },
 
+  /** Replaces the definition of an open index. */
+  define({ definition }: { readonly definition: IndexDefinition }): void {
+    const open = stores.get(definition.name);
+    if (open !== undefined) stores.set(definition.name, { ...open, definition });
+  },
+
   close({ name }: { readonly name: string }): void {
     stores.get(name)?.store.close();
     stores.delete(name);
@@ -55,6 +63,7 @@ const calls = {
     const missing = missingIndexes(operations, stores, refusals);
     if (missing.length > 0) return { type: 'missing', indexes: missing };
     const items = writeDocuments(operations, stores, refusals);
+    if ('dimensions' in items) return { type: 'dimensions', ...items };
     const named = [...new Set(items.map((item) => item.index))].filter((name) => stores.has(name));
     return {
       type: 'written',

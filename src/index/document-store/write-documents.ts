@@ -28,13 +28,17 @@ export function missingIndexes(
 /**
  * Does the operations of a request, in their order. The operations on one index are one transaction, so a full disk refuses all of them;
  * operations that are refused for another reason leave the others.
+ *
+ * @returns the dimension of the first vector for each index that does not know its own: nothing is done then.
  */
 export function writeDocuments(
   requested: readonly RequestedOperation[],
   stores: ReadonlyMap<string, OpenStore>,
   refusals: Readonly<Record<string, Failure>>,
-): readonly WriteItem[] {
-  const checked = requested.map((operation) => check(operation, stores, refusals));
+): readonly WriteItem[] | { readonly dimensions: ReadonlyMap<string, number> } {
+  const dimensions = new Map<string, number>();
+  const checked = requested.map((operation) => check(operation, stores, refusals, dimensions));
+  if (dimensions.size > 0) return { dimensions };
   const outcomes = new Array<Outcome>(requested.length);
   const placesOf = new Map<string, number[]>();
   for (const [place, operation] of checked.entries()) {
@@ -73,6 +77,7 @@ function check(
   requested: RequestedOperation,
   stores: ReadonlyMap<string, OpenStore>,
   refusals: Readonly<Record<string, Failure>>,
+  dimensions: Map<string, number>,
 ): Operation | { readonly failure: Failure } {
   const { action, index, id, source, failure } = requested;
   if (failure !== undefined) return { failure };
@@ -86,6 +91,10 @@ function check(
   if (action === 'delete') return { action, index, id: id! };
   const document = checkDocument(source ?? '', open.definition);
   if ('failure' in document) return document;
+  const { vector } = open.definition;
+  if (vector !== undefined && vector.dimension === undefined && !dimensions.has(index) && document.dimension > 0) {
+    dimensions.set(index, document.dimension);
+  }
   return { action, index, id: id ?? randomBytes(15).toString('base64url'), source: document.source };
 }
 

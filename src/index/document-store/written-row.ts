@@ -1,12 +1,17 @@
+import { encodeVector } from '../../base/base64-vector.ts';
+import { isObject } from '../../base/objects.ts';
 import { memberText } from '../passages/document-fields.ts';
 import type { IndexDefinition } from './index-files.ts';
 
 /** Stands before the members that `writtenRow` adds. No document has it: Elasticsearch keeps the name for itself. */
 const ADDED = ',"_ignored":null';
-const ADDED_MEMBERS = /^(?:,"(?:title|text|contents)":(?:null|"(?:[^"\\]|\\.)*"))+\}$/;
+const ADDED_MEMBERS = /^(?:,"(?:title|text|contents|_vector|_has_vector)":(?:null|true|"(?:[^"\\]|\\.)*"))+\}$/;
 const BEGINNING = /^\{"_index":"[^"\\]*","_id":"(?:[^"\\]|\\.)*",?/;
 
-type Mapped = Pick<IndexDefinition, 'name' | 'fields'>;
+/** Members of a row: its vector as `encodeVector` writes it, empty if it has none, and whether it has one. */
+export const [VECTOR, HAS_VECTOR] = ['_vector', '_has_vector'];
+
+type Mapped = Pick<IndexDefinition, 'name' | 'fields' | 'vector'>;
 
 /**
  * The row of a document in the corpus that a refresh indexes: the members of the document between its index and id and what a passage
@@ -16,7 +21,8 @@ type Mapped = Pick<IndexDefinition, 'name' | 'fields'>;
  */
 export function writtenRow(definition: Mapped, id: string, source: string): string {
   const own = source.slice(source.indexOf('{') + 1, source.lastIndexOf('}')).trim();
-  const added = Object.entries(addedMembers(JSON.parse(source) as Readonly<Record<string, unknown>>, definition));
+  const document = JSON.parse(source) as Readonly<Record<string, unknown>>;
+  const added = Object.entries({ ...addedMembers(document, definition), ...vectorMembers(document, definition) });
   const members = added.map(([name, value]) => `,"${name}":${JSON.stringify(value)}`).join('');
   const more = `${own === '' ? '' : `,${own}`}${members === '' ? '' : `${ADDED}${members}`}`;
   return `{"_index":${JSON.stringify(definition.name)},"_id":${JSON.stringify(id)}${more}}`;
@@ -40,6 +46,25 @@ function addedMembers(
     ...(isTogether && lacks('contents') ? { contents: memberText(members, 'contents') } : {}),
     ...(!isTogether && lacks('contents') && Object.hasOwn(members, 'contents') ? { contents: null } : {}),
   };
+}
+
+function vectorMembers(members: Readonly<Record<string, unknown>>, { vector }: Mapped): object {
+  if (vector?.dimension === undefined) return {};
+  const [values] = membersAt(members, vector.field) as readonly (readonly number[])[];
+  if (values === undefined) return { [VECTOR]: '', [HAS_VECTOR]: null };
+  return { [VECTOR]: encodeVector(Float32Array.from(values)), [HAS_VECTOR]: true };
+}
+
+/** The values but null at a path of names with dots in between, also within lists of objects. */
+export function membersAt(value: unknown, path: string): readonly unknown[] {
+  if (Array.isArray(value)) return value.flatMap((each) => membersAt(each, path));
+  if (!isObject(value)) return [];
+  const own = Object.hasOwn(value, path) ? (value[path] ?? undefined) : undefined;
+  const within = Array.from(path.matchAll(/\./g), ({ index }) => {
+    const name = path.slice(0, index);
+    return Object.hasOwn(value, name) ? membersAt(value[name], path.slice(index + 1)) : [];
+  });
+  return [...(own === undefined ? [] : [own]), ...within.flat()];
 }
 
 /** The document of a row that `writtenRow` made; any other row unchanged. */

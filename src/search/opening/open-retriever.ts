@@ -3,6 +3,7 @@ import { basename, resolve } from 'node:path';
 import { TokenCutter, tokenizerFile } from '../../encoder/cutting/token-cutter.ts';
 import { isServerUrl } from '../../encoder/model-server/server-url.ts';
 import type { TextEncoder } from '../../encoder/text-encoder.ts';
+import { isWritten, refusingEncoder } from '../../encoder/written-vectors.ts';
 import { FilterCache } from '../../engine/columns/filter-cache.ts';
 import { openRowFilters } from '../../engine/columns/open-row-filters.ts';
 import type { ColumnSource, RowFilters } from '../../engine/columns/row-filters.ts';
@@ -58,9 +59,13 @@ export async function openParts(parts: IndexParts, options: OpenRetrieverOptions
   const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
   try {
     let dense: RetrieverParts['dense'];
-    if (modes.includes('dense')) {
-      if (options.encoder === undefined) onProgress(`loading the encoder ${manifest.model?.name}`, 'loading');
-      const encoder = options.encoder ?? (await openIndexEncoder(modelFolders, manifest, options));
+    const written = isWritten(manifest.model) ? manifest.model : undefined;
+    const model = written === undefined ? manifest.model : null;
+    if (modes.includes('dense') || written !== undefined) {
+      if (options.encoder === undefined && model !== null) onProgress(`loading the encoder ${model.name}`, 'loading');
+      const encoder =
+        options.encoder ??
+        (written === undefined ? await openIndexEncoder(modelFolders, manifest, options) : refusingEncoder(written));
       opened.push(encoder);
       onProgress('mapping the vectors', 'mapping');
       const index = await parts.openVectors();
@@ -75,10 +80,10 @@ export async function openParts(parts: IndexParts, options: OpenRetrieverOptions
     onProgress('opening the passages', 'mapping');
     const passages = await parts.openPassages();
     opened.push(passages);
-    const cutter = await openCutter(modelFolders, manifest, options);
+    const cutter = await openCutter(modelFolders, { ...manifest, model }, options);
     if (cutter !== undefined) opened.push(cutter);
     const index = options.name ?? parts.name;
-    const { rows, dimension, metric, generation, model } = manifest;
+    const { rows, dimension, metric, generation } = manifest;
     const views = await openViews(
       options.views ?? [],
       { index, rows, generation, columns, filters, passages, liveRows },
@@ -92,6 +97,7 @@ export async function openParts(parts: IndexParts, options: OpenRetrieverOptions
       metric,
       generation,
       model,
+      written: written && { field: written.name, normalize: written.normalize },
       modes,
       bm25: manifest.bm25 === undefined ? null : { ...manifest.bm25.made, scoredBy: wordsIn },
       columns: columns.map(({ name, type }) => ({ name, type })),
@@ -197,10 +203,11 @@ async function openWords(
  * @throws TrawlError NOT_SUPPORTED if the index lacks a wanted mode.
  */
 function modesToOpen(
-  { folder, source, lexical }: IndexDirectory,
+  { folder, source, lexical, manifest }: IndexDirectory,
   wanted: readonly SearchMode[] | undefined,
 ): readonly SearchMode[] {
-  const has = { vectors: source !== undefined, words: lexical.size > 0 };
+  // Texts cannot be searched in vectors that clients wrote.
+  const has = { vectors: source !== undefined && !isWritten(manifest.model), words: lexical.size > 0 };
   const missing = wanted?.flatMap((mode) => missingPart(mode, has, basename(folder)) ?? [])[0];
   if (missing !== undefined) throw missing;
   return modesOf(has, wanted);

@@ -72,7 +72,7 @@ test('text fields have any name, and a query for a field that is only stored is 
     txt: text,
     'Größe/x': text,
     meta: { properties: { abstract: text, note: { type: 'text', index: false } } },
-    embedding: { type: 'dense_vector', dims: 2, similarity: 'cosine' },
+    embedding: { type: 'dense_vector', dims: 2, index: false },
   };
   const mappings = { dynamic: true, dynamic_templates: [{ strings: { mapping: { type: 'keyword' } } }], properties };
   succeeded(await ask(app, 'PUT', '/ix', { ...MANUAL, mappings }));

@@ -1,6 +1,10 @@
+import type { Filter } from '../../../engine/filter/filter.ts';
 import type { LexicalQuery } from '../../../engine/lexical/lexical-query.ts';
 import type { Metric } from '../../../engine/metric.ts';
 import { RowBitmap } from '../../../engine/row-bitmap.ts';
+import { lengthProblem } from '../../../index/document-store/check-document.ts';
+import type { VECTOR_SIMILARITIES } from '../../../index/document-store/index-files.ts';
+import { HAS_VECTOR } from '../../../index/document-store/written-row.ts';
 import type { Retriever } from '../../../search/retriever.ts';
 import type { RetrieverInfo } from '../../../search/retriever-info.ts';
 import { queryFailure } from '../elasticsearch-error.ts';
@@ -16,16 +20,15 @@ export interface ScoredRow {
   readonly near: number;
 }
 
-/** Names of Elasticsearch's similarities. */
-type Similarity = 'cosine' | 'dot_product' | 'max_inner_product' | 'l2_norm';
+type Similarity = (typeof VECTOR_SIMILARITIES)[number];
 
 /** The similarity by which Elasticsearch would search the vectors of an index. */
-export function similarityOf({ metric, model }: RetrieverInfo): Similarity {
+export function similarityOf({ metric, model, written }: RetrieverInfo): Similarity {
   const names: Readonly<Record<Metric, Similarity>> = {
     cosine: 'cosine',
     l2: 'l2_norm',
     // Elasticsearch's dot_product needs vectors of length 1.
-    'inner-product': model?.normalize === true ? 'dot_product' : 'max_inner_product',
+    'inner-product': (written ?? model)?.normalize === true ? 'dot_product' : 'max_inner_product',
   };
   return names[metric ?? 'cosine'];
 }
@@ -56,10 +59,11 @@ export async function nearestRows(
     );
   }
   const similarity = similarityOf(info);
-  if (similarity === 'cosine' && vector.every((value) => value === 0)) {
-    throw queryFailure(info.index, 'The [cosine] similarity does not support vectors with zero magnitude.');
-  }
-  const { nearest } = await retriever.nearest({ vector: Float32Array.from(vector), ...options });
+  const problem = lengthProblem(vector, similarity);
+  if (problem !== undefined) throw queryFailure(info.index, problem);
+  // A document may lack the vector.
+  const filter: Filter | undefined = info.written && { column: HAS_VECTOR, op: 'exists' };
+  const { nearest } = await retriever.nearest({ vector: Float32Array.from(vector), ...options, filter });
   const least =
     knn.similarity === undefined
       ? Number.NEGATIVE_INFINITY

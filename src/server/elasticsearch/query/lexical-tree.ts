@@ -8,6 +8,7 @@ import {
   type RowsQuery,
 } from '../../../engine/lexical/lexical-query.ts';
 import type { RowBitmap } from '../../../engine/row-bitmap.ts';
+import { HAS_VECTOR } from '../../../index/document-store/written-row.ts';
 import type { Retriever, SelectCall } from '../../../search/retriever.ts';
 import { type ElasticsearchError, illegalArgument, queryFailure, searchPhaseFailure } from '../elasticsearch-error.ts';
 import { parseNumber } from '../json-node.ts';
@@ -224,6 +225,7 @@ class TreeMaker {
   async #exists(name: string, boost: number): Promise<LexicalQuery> {
     const field = queriedField(name, this.#info);
     if (field?.kind === 'column') return this.#rowsWithValue(field.column.name, boost);
+    if (field?.kind === 'vector' && this.#info.written !== undefined) return this.#rowsWithValue(HAS_VECTOR, boost);
     // A title may be absent. Where it is a column, too, the column knows.
     if (field?.kind === 'text' && field.field === 'title') {
       if (this.#info.columns.some((column) => column.name === name)) return this.#rowsWithValue(name, boost);

@@ -3,7 +3,7 @@ import type { LexicalField } from '../../../engine/lexical/lexical-settings.ts';
 import type { RetrieverInfo } from '../../../search/retriever-info.ts';
 import { illegalArgument } from '../elasticsearch-error.ts';
 
-/** The field of the vectors of an index. */
+/** The field of the vectors of an index that has a model. */
 export const VECTOR_FIELD = 'vector';
 
 /** What a field's name stands for in one index. */
@@ -20,7 +20,7 @@ type QueriedField =
  */
 export function queriedField(
   name: string,
-  { bm25, columns, dimension, index }: RetrieverInfo,
+  { bm25, columns, dimension, index, written }: RetrieverInfo,
 ): QueriedField | undefined {
   if (name === '_id') return { kind: 'id' };
   const field = bm25?.fields.find((each) => each === name);
@@ -29,7 +29,7 @@ export function queriedField(
     columns.find((each) => each.name === name) ??
     columns.find((each) => each.type === 'string' && name === `${each.name}.keyword`);
   if (column !== undefined) return { kind: 'column', column };
-  if (name === VECTOR_FIELD && dimension > 0) return { kind: 'vector' };
+  if (name === (written?.field ?? VECTOR_FIELD) && dimension > 0) return { kind: 'vector' };
   if ((name === 'title' || name === 'text') && bm25?.fields.includes('contents') === true) {
     throw illegalArgument(
       `The index [${index}] has title and text as one field, [contents], so [${name}] cannot be searched alone. Make its inverted ` +

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { BM25_PROFILES } from '../../../engine/lexical/bm25.ts';
 import { ANALYSERS, type AnalyserName } from '../../../engine/lexical/lexical-settings.ts';
-import type { IndexDefinition } from '../../../index/document-store/index-files.ts';
+import { MAX_DIMENSION } from '../../../index/document-store/check-document.ts';
+import { type IndexDefinition, VECTOR_SIMILARITIES } from '../../../index/document-store/index-files.ts';
 import type { Failure } from '../../../index/document-store/operations.ts';
 import { ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
 import { type JsonNode, type Members, parseNumber } from '../json-node.ts';
@@ -165,7 +166,7 @@ function wrong(name: string, text: string, expected: string): ElasticsearchError
   );
 }
 
-type IndexMapping = Pick<IndexDefinition, 'fields' | 'analyser' | 'bm25' | 'columns' | 'strict' | 'properties'>;
+type IndexMapping = Pick<IndexDefinition, 'fields' | 'analyser' | 'bm25' | 'columns' | 'vector' | 'strict' | 'properties'>;
 
 /** The types of numbers, and whether they are integers. */
 const NUMBERS: Readonly<Record<string, boolean>> = {
@@ -187,7 +188,7 @@ const DEFAULT_ANALYSER: AnalyserName = 'standard';
 /** As in Elasticsearch. */
 const MAX_FIELDS = 1_000;
 
-/** Types of fields that are stored and never searched. A query that names one is refused. */
+/** Types of fields without a column. All but an indexed `dense_vector` are stored and never searched. */
 const STORED_TYPES = ['dense_vector', 'sparse_vector', 'rank_features', 'binary'];
 /** Members of `mappings` without an effect, since a field that is not mapped is never searched. */
 const IGNORED = ['_meta', 'date_detection', 'dynamic_date_formats', 'dynamic_templates', 'numeric_detection'];
@@ -202,12 +203,22 @@ const IGNORED = ['_meta', 'date_detection', 'dynamic_date_formats', 'dynamic_tem
 export function readMapping(mappings: Members | undefined, similarities?: Similarities): IndexMapping {
   const texts = new Map<string, { analyser: AnalyserName; similarity: string }>();
   const columns: IndexDefinition['columns'] = [];
+  let vector: IndexDefinition['vector'];
   let properties: Record<string, unknown> = {};
   let strict = false;
   for (const [name, node] of mappings ?? []) {
     if (name === 'dynamic') strict = readDynamic(node);
     else if (name === 'properties') {
       for (const { path, type, members } of fieldsIn(node, '')) {
+        if (type === 'dense_vector') {
+          const read = readVector(path, members);
+          if (read !== undefined && vector !== undefined) {
+            throw refused(
+              `An index searches one field of type [dense_vector], which is [${vector.field.slice(0, 100)}]: set [index] of the field [${path.slice(0, 100)}] to false`,
+            );
+          }
+          vector ??= read;
+        }
         if (STORED_TYPES.includes(type)) continue;
         if (type !== 'text') {
           if (isIndexed(path, type, members)) {
@@ -244,7 +255,7 @@ export function readMapping(mappings: Members | undefined, similarities?: Simila
     properties = { ...properties, [field]: added };
   }
   if (texts.size === 0) throw refused('At least one field must be searched as [text]');
-  return { fields: [...texts.keys()], analyser, bm25: similarities?.get(similarity), columns, strict, properties };
+  return { fields: [...texts.keys()], analyser, bm25: similarities?.get(similarity), columns, vector, strict, properties };
 }
 
 /** What all text fields have, because an index has one analyser and one similarity; undefined without text fields. */
@@ -321,6 +332,30 @@ function readAnalyser(path: string, members: Members): AnalyserName {
 function isIndexed(path: string, type: string, members: Members): boolean {
   refuseOthers(path, type, members, ['type', 'index', 'doc_values', 'store']);
   return readFlags(path, members, ['index', 'doc_values', 'store'])['index'] ?? true;
+}
+
+/** How the vectors of a field are searched; undefined if they are only stored. */
+function readVector(path: string, members: Members): IndexDefinition['vector'] {
+  const known = ['type', 'dims', 'element_type', 'index', 'index_options', 'similarity'];
+  refuseOthers(path, 'dense_vector', members, known);
+  const [index, given] = [readFlags(path, members, ['index'])['index'] ?? true, members.get('similarity')];
+  const shown = path.slice(0, 100);
+  const elements = members.get('element_type')?.value ?? 'float';
+  if (!index) return undefined;
+  if (elements !== 'float') throw refused(`[element_type] of the field [${shown}] must be [float] if it is indexed`);
+  const similarity = VECTOR_SIMILARITIES.find((name) => name === (given?.value ?? VECTOR_SIMILARITIES[0]));
+  if (similarity === undefined) {
+    throw refused(
+      `Unknown [similarity] of the field [${shown}]; there are [${VECTOR_SIMILARITIES.join('], [')}]`,
+    );
+  }
+  const dims = members.get('dims');
+  if ((dims?.value ?? null) === null) return { field: path, similarity };
+  const dimension = dims?.scalar === undefined ? Number.NaN : Number(dims.scalar);
+  if (Number.isInteger(dimension) && dimension >= 1 && dimension <= MAX_DIMENSION) return { field: path, similarity, dimension };
+  throw refused(
+    `The number of dimensions should be in the range [1, ${MAX_DIMENSION}] but was [${dims?.scalar?.slice(0, 100) ?? dims?.token}] for the field [${shown}]`,
+  );
 }
 
 function readFlags(path: string, members: Members, names: readonly string[]): Readonly<Record<string, boolean>> {
