@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -109,4 +110,17 @@ async function freePort(): Promise<number> {
     server.close(resolve);
   });
   return port;
+}
+
+/** The total and the passages are equal, and each score but for its rounding. */
+export function assertAlike(text: string, expected: string, what: string): void {
+  const [ours, theirs] = [text, expected].map(
+    (reply) => (JSON.parse(reply) as { hits: { total: object; hits: { _id: string; _score: number }[] } }).hits,
+  );
+  const scores = new Map(ours!.hits.map(({ _id, _score }) => [_id, _score]));
+  assert.deepEqual(ours!.total, theirs!.total, what);
+  assert.deepEqual([...scores.keys()].sort(), theirs!.hits.map(({ _id }) => _id).sort(), what);
+  for (const { _id, _score } of theirs!.hits) {
+    assert.ok(Math.abs(scores.get(_id)! - _score) <= 1e-5 * _score, `${_id}: ${scores.get(_id)}, ${_score} in ${what}`);
+  }
 }

@@ -11,7 +11,7 @@ import { withoutWords } from '../server/elasticsearch/elasticsearch-server.ts';
 import { comparableReply, randomArticles, randomBody } from '../server/elasticsearch/random-bodies.ts';
 import { writableServer } from '../server/elasticsearch/writable-server.ts';
 import { PYTHON_CLIENTS, pythonClientFolder, runPythonScript, withoutClient } from './elasticsearch-clients.ts';
-import { startElasticsearch, withoutElasticsearch } from './elasticsearch-node.ts';
+import { assertAlike, startElasticsearch, withoutElasticsearch } from './elasticsearch-node.ts';
 
 const skip = withoutElasticsearch() || withoutWords;
 const KEY = 'a-key-of-24-characters-x';
@@ -216,6 +216,62 @@ test('an index that is filled over HTTP has the rankings and score bits of Elast
   }
 });
 
+test('vectors of documents are found and refused as Elasticsearch 8.17.1 does it in a flat index', {
+  skip,
+}, async (t) => {
+  const [node, url] = [await startElasticsearch(t), await serve(t)];
+  const random = seededRandom(Number(process.env.TRAWL_SEED ?? 5));
+  const unit = (): readonly number[] => {
+    const values = Array.from({ length: 8 }, () => random() * 2 - 1);
+    const length = Math.hypot(...values);
+    return values.map((value) => value / length);
+  };
+  const flat = { type: 'dense_vector', index_options: { type: 'flat' } };
+  for (const similarity of ['cosine', 'dot_product', 'l2_norm', 'max_inner_product']) {
+    const index = similarity.replace('_', '-');
+    const properties = { text: { type: 'text' }, tag: { type: 'keyword' }, vector: { ...flat, similarity } };
+    const scale = similarity === 'dot_product' ? 1 : 3;
+    const documents = Array.from({ length: 60 }, (_, i) => ({
+      text: i % 2 === 0 ? 'a bridge' : 'a river',
+      tag: `t${i % 3}`,
+      ...(i % 5 === 0 ? {} : { vector: unit().map((value) => value * scale) }),
+    }));
+    const bulk = lines(...documents.flatMap((document, i) => [{ index: { _id: String(i) } }, document]));
+    const vector = unit();
+    const knn = { field: 'vector', query_vector: vector, k: 12, num_candidates: 60 };
+    const searches = [
+      { knn },
+      { knn: { ...knn, filter: { term: { tag: 't1' } } } },
+      { knn, query: { match: { text: 'bridge' } } },
+      { query: { bool: { must: { knn }, filter: { match: { text: 'river' } } } } },
+      { query: { exists: { field: 'vector' } } },
+      { knn: { ...knn, query_vector: [1, 0] } },
+      // All vectors have the same distance to zeros by the other similarities.
+      ...(similarity === 'cosine' || similarity === 'dot_product'
+        ? [{ knn: { ...knn, query_vector: vector.map(() => 0) } }]
+        : []),
+      { knn: { ...knn, query_vector: vector.map((value) => value * 1.01) } },
+    ].map((body): Step => ['POST', `/${index}/_search`, { ...body, size: 60, _source: false }]);
+    const written = [
+      vector.slice(1),
+      vector.map(() => 0),
+      vector.map((value) => value * 1.01),
+      [...vector.slice(1), 1e39],
+      [...vector.slice(1), 'text'],
+      'text',
+      [],
+      null,
+    ].map((wrong): Step => ['PUT', `/${index}/_doc/wrong`, { text: 'a', vector: wrong }]);
+    const made: Step = ['PUT', `/${index}`, { settings: SETTINGS, mappings: { dynamic: false, properties } }];
+    for (const step of [made, ['POST', `/${index}/_bulk?refresh=true`, bulk] as Step, ...searches, ...written]) {
+      const [expected, actual] = [await ask(node, step), await ask(url, step)];
+      const what = `${JSON.stringify(step)}\n${expected.text}\n${actual.text}`;
+      assert.equal(actual.status, expected.status, what);
+      if (step[1].endsWith('_search') && actual.status === 200) assertAlike(actual.text, expected.text, what);
+    }
+  }
+});
+
 /** A reply with its numbers as they are written. */
 function written(text: string): unknown {
   return JSON.parse(text, (name, value: unknown, context?: { readonly source?: string }) => {
@@ -296,6 +352,8 @@ test("BEIR, elasticsearch-py's helpers, LangChain and Haystack fill and search i
       tokens: ['bridg'],
     },
     langchain: ['Brooklyn Bridge', 1, true],
+    langchain_vectors: [[3, true], 1, true],
     haystack: [270, 'Brooklyn Bridge', 'query_shard_exception', 269, 269],
+    haystack_vectors: [20, 0.2, true, 1],
   });
 });

@@ -21,7 +21,7 @@ import {
   randomArticles,
   randomBody,
 } from '../server/elasticsearch/random-bodies.ts';
-import { startElasticsearch, withoutElasticsearch } from './elasticsearch-node.ts';
+import { assertAlike, startElasticsearch, withoutElasticsearch } from './elasticsearch-node.ts';
 
 const skip = withoutElasticsearch() || withoutWords;
 const INDEX = 'wiki_en';
@@ -205,16 +205,3 @@ test('knn finds what Elasticsearch 8.17.1 finds in a flat index, alone, filtered
     assertAlike(text, expected.text, JSON.stringify(body));
   }
 });
-
-/** The total and the passages are equal, and each score but for its rounding. */
-function assertAlike(text: string, expected: string, what: string): void {
-  const [ours, theirs] = [text, expected].map(
-    (reply) => (JSON.parse(reply) as { hits: { total: object; hits: { _id: string; _score: number }[] } }).hits,
-  );
-  const scores = new Map(ours!.hits.map(({ _id, _score }) => [_id, _score]));
-  assert.deepEqual(ours!.total, theirs!.total, what);
-  assert.deepEqual([...scores.keys()].sort(), theirs!.hits.map(({ _id }) => _id).sort(), what);
-  for (const { _id, _score } of theirs!.hits) {
-    assert.ok(Math.abs(scores.get(_id)! - _score) <= 1e-5 * _score, `${_id}: ${scores.get(_id)}, ${_score} in ${what}`);
-  }
-}

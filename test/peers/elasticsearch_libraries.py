@@ -87,6 +87,50 @@ def langchain():
     return [found[0].metadata["title"], len(filtered), left[0].metadata["title"] != found[0].metadata["title"]]
 
 
+def langchain_vectors():
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_elasticsearch import ElasticsearchStore
+
+    embedding = DeterministicFakeEmbedding(size=32)
+    store = ElasticsearchStore(index_name="langchain-vectors", es_url=URL, embedding=embedding)
+    rows = PASSAGES[:20]
+    store.add_texts([row["text"] for row in rows], [{"n": i % 2} for i in range(20)], ids=[row["id"] for row in rows])
+    found = store.similarity_search_with_score(rows[7]["text"], k=3)
+    same = found[0][0].page_content == rows[7]["text"] and abs(found[0][1] - 1) < 1e-5
+    by_vector = store.similarity_search_by_vector_with_relevance_scores(embedding.embed_query("any"), k=1)
+    store.delete(ids=[rows[7]["id"]])
+    left = store.similarity_search(rows[7]["text"], k=1)
+    return [[len(found), same], len(by_vector), left[0].page_content != rows[7]["text"]]
+
+
+def haystack_vectors():
+    from haystack import Document
+    from haystack_integrations.components.retrievers.elasticsearch import ElasticsearchEmbeddingRetriever
+    from haystack_integrations.document_stores.elasticsearch import ElasticsearchDocumentStore
+
+    mapping = {
+        "properties": {
+            "embedding": {"type": "dense_vector", "similarity": "max_inner_product"},
+            "content": {"type": "text"},
+            "group": {"type": "keyword"},
+        }
+    }
+    store = ElasticsearchDocumentStore(hosts=URL, index="haystack-vectors", custom_mapping=mapping)
+    documents = [
+        Document(id=str(i), content=f"passage {i}", meta={"group": f"g{i % 4}"}, embedding=[i / 20, 0.5] if i else None)
+        for i in range(20)
+    ]
+    written = store.write_documents(documents)
+    retriever = ElasticsearchEmbeddingRetriever(document_store=store, top_k=4)
+    best = retriever.run(query_embedding=[1.0, 0.0])["documents"]
+    one = {"field": "meta.group", "operator": "==", "value": "g0"}
+    filtered = retriever.run(query_embedding=[-1.0, 0.0], filters=one, top_k=1)["documents"]
+    usual = ElasticsearchDocumentStore(hosts=URL, index="haystack-usual")
+    usual.write_documents([Document(content="a", embedding=[1.0, 0.0, 0.0]), Document(content="b")])
+    near = ElasticsearchEmbeddingRetriever(document_store=usual).run(query_embedding=[0.0, 1.0, 0.0])["documents"]
+    return [written, filtered[0].embedding and filtered[0].embedding[0], [each.id for each in best] == ["19", "18", "17", "16"], len(near)]
+
+
 def haystack():
     from haystack import Document
     from haystack_integrations.components.retrievers.elasticsearch import ElasticsearchBM25Retriever
@@ -106,4 +150,4 @@ def haystack():
     return [written, found[0].meta["title"], refused, store.count_documents(), len(store.filter_documents())]
 
 
-json.dump({each.__name__: each() for each in (beir, bulk_and_scan, langchain, haystack)}, sys.stdout)
+json.dump({each.__name__: each() for each in (beir, bulk_and_scan, langchain, langchain_vectors, haystack, haystack_vectors)}, sys.stdout)

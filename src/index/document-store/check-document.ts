@@ -115,7 +115,8 @@ function vectorProblem(
   if (wrong !== undefined) {
     return `element_type [float] vectors only support finite values, but [${field}] has ${JSON.stringify(wrong).slice(0, 100)}`;
   }
-  if (values.length > MAX_DIMENSION) return `a vector has at most ${MAX_DIMENSION} values, but [${field}] has ${values.length}`;
+  if (values.length > MAX_DIMENSION)
+    return `a vector has at most ${MAX_DIMENSION} values, but [${field}] has ${values.length}`;
   if (dimension !== undefined && values.length !== dimension) {
     return `The [dense_vector] field [${field}] has a different number of dimensions [${values.length}] than defined in the mapping [${dimension}]`;
   }

@@ -4,6 +4,7 @@ import type Type from 'typebox';
 import { Check, Errors } from 'typebox/schema';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
+import { isWritten } from '../../encoder/written-vectors.ts';
 import { INDEX_MANIFEST_FILE, IndexManifest } from './index-manifest.ts';
 import { MANIFEST_VERSIONS } from './schemas.ts';
 import { SHARD_MANIFEST_FILE, ShardManifest } from './shard-manifest.ts';
@@ -126,7 +127,16 @@ function checkVectorFields(
   if (model !== null && (model.endpoint !== undefined) !== isOfEndpoint) {
     throw invalid(file, `/model/endpoint must have ${isOfEndpoint ? 'a value' : 'no value'} in version ${version}`);
   }
-  if (model !== null && !isOfEndpoint && [model.precision, ...Object.values(model.maxTokens)].includes(null)) {
+  const isWrittenVersion = version === MANIFEST_VERSIONS.written;
+  if (isWritten(model) !== isWrittenVersion) {
+    throw invalid(file, `/model/architecture must ${isWrittenVersion ? '' : 'not '}be written in version ${version}`);
+  }
+  if (
+    model !== null &&
+    !isOfEndpoint &&
+    !isWrittenVersion &&
+    [model.precision, ...Object.values(model.maxTokens)].includes(null)
+  ) {
     throw invalid(file, `/model/precision and /model/maxTokens must have values in version ${version}`);
   }
   const wrong = Object.entries({

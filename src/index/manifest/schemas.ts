@@ -8,6 +8,7 @@ import {
   PRECISIONS,
   QUERY_TEMPLATES,
 } from '../../encoder/identity/model-identity.ts';
+import { isWritten } from '../../encoder/written-vectors.ts';
 import { COLUMN_TYPES } from '../../engine/filter/column.ts';
 import { ANALYSERS } from '../../engine/lexical/lexical-settings.ts';
 import { METRICS } from '../../engine/metric.ts';
@@ -98,18 +99,20 @@ export type Bm25Record = Type.Static<typeof Bm25Record>;
  * - 1: first version.
  * - 2: without vectors, which earlier programs would misread.
  * - 3: vectors from an endpoint, which earlier programs would look for as a model folder.
+ * - 4: vectors that clients wrote, whose model earlier programs would look for.
  */
-export const MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2, ofEndpoint: 3 } as const;
+export const MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2, ofEndpoint: 3, written: 4 } as const;
 
 /** The version of a manifest, index or shard, whose vectors come from `model`; null: it has none. */
-export function manifestVersion(model: Pick<ModelIdentity, 'endpoint'> | null) {
+export function manifestVersion(model: ModelIdentity | null) {
   if (model === null) return MANIFEST_VERSIONS.withoutVectors;
-  return model.endpoint === undefined ? MANIFEST_VERSIONS.withVectors : MANIFEST_VERSIONS.ofEndpoint;
+  if (model.endpoint !== undefined) return MANIFEST_VERSIONS.ofEndpoint;
+  return isWritten(model) ? MANIFEST_VERSIONS.written : MANIFEST_VERSIONS.withVectors;
 }
 
 /** The fields that both manifests begin with. */
 export const ManifestFields = {
-  version: Type.Union([Type.Literal(1), Type.Literal(2), Type.Literal(3)]),
+  version: Type.Union([Type.Literal(1), Type.Literal(2), Type.Literal(3), Type.Literal(4)]),
   /** Changes whenever the content changes, and is the same for equal content: caches and clients may use it as a key. */
   generation: Generation,
   /** Deleted rows included. */

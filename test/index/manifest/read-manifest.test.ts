@@ -95,12 +95,12 @@ for (const manifest of MANIFESTS) {
   });
 
   test(`${file}: another version is an error of its own that names both versions`, async (t) => {
-    for (const version of [4, 0, '1', 1.5, null]) {
+    for (const version of [5, 0, '1', 1.5, null]) {
       await assert.rejects(readChanged(t, manifest, 'version', version), (error: Error & { details?: unknown }) => {
-        assert.deepEqual(error.details, { found: version, supported: [1, 2, 3] });
+        assert.deepEqual(error.details, { found: version, supported: [1, 2, 3, 4] });
         return trawlError(
           'INDEX_VERSION_UNSUPPORTED',
-          new RegExp(`/${file}: its version is ${JSON.stringify(version)}.*version 1, 2 and 3`),
+          new RegExp(`/${file}: its version is ${JSON.stringify(version)}.*version 1, 2, 3 and 4`),
         )(error);
       });
     }

@@ -166,7 +166,10 @@ function wrong(name: string, text: string, expected: string): ElasticsearchError
   );
 }
 
-type IndexMapping = Pick<IndexDefinition, 'fields' | 'analyser' | 'bm25' | 'columns' | 'vector' | 'strict' | 'properties'>;
+type IndexMapping = Pick<
+  IndexDefinition,
+  'fields' | 'analyser' | 'bm25' | 'columns' | 'vector' | 'strict' | 'properties'
+>;
 
 /** The types of numbers, and whether they are integers. */
 const NUMBERS: Readonly<Record<string, boolean>> = {
@@ -255,7 +258,15 @@ export function readMapping(mappings: Members | undefined, similarities?: Simila
     properties = { ...properties, [field]: added };
   }
   if (texts.size === 0) throw refused('At least one field must be searched as [text]');
-  return { fields: [...texts.keys()], analyser, bm25: similarities?.get(similarity), columns, vector, strict, properties };
+  return {
+    fields: [...texts.keys()],
+    analyser,
+    bm25: similarities?.get(similarity),
+    columns,
+    vector,
+    strict,
+    properties,
+  };
 }
 
 /** What all text fields have, because an index has one analyser and one similarity; undefined without text fields. */
@@ -345,14 +356,13 @@ function readVector(path: string, members: Members): IndexDefinition['vector'] {
   if (elements !== 'float') throw refused(`[element_type] of the field [${shown}] must be [float] if it is indexed`);
   const similarity = VECTOR_SIMILARITIES.find((name) => name === (given?.value ?? VECTOR_SIMILARITIES[0]));
   if (similarity === undefined) {
-    throw refused(
-      `Unknown [similarity] of the field [${shown}]; there are [${VECTOR_SIMILARITIES.join('], [')}]`,
-    );
+    throw refused(`Unknown [similarity] of the field [${shown}]; there are [${VECTOR_SIMILARITIES.join('], [')}]`);
   }
   const dims = members.get('dims');
   if ((dims?.value ?? null) === null) return { field: path, similarity };
   const dimension = dims?.scalar === undefined ? Number.NaN : Number(dims.scalar);
-  if (Number.isInteger(dimension) && dimension >= 1 && dimension <= MAX_DIMENSION) return { field: path, similarity, dimension };
+  if (Number.isInteger(dimension) && dimension >= 1 && dimension <= MAX_DIMENSION)
+    return { field: path, similarity, dimension };
   throw refused(
     `The number of dimensions should be in the range [1, ${MAX_DIMENSION}] but was [${dims?.scalar?.slice(0, 100) ?? dims?.token}] for the field [${shown}]`,
   );
