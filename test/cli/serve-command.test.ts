@@ -260,13 +260,17 @@ test('the server does not start with a missing or different encoder', async (t) 
 
 test('a request that waits for a start that fails is answered 503 with the reason, and the server ends with 1', async (t) => {
   // The trial request to the rerank server holds the start until a client waits, and then fails.
-  const rerankServer = createHttpServer().listen(0, '127.0.0.1');
+  const trial = Promise.withResolvers<ServerResponse>();
+  const rerankServer = createHttpServer(({ method }, response) => {
+    if (method === 'POST') trial.resolve(response);
+    else response.writeHead(404).end();
+  }).listen(0, '127.0.0.1');
   t.after(() => rerankServer.close());
   await once(rerankServer, 'listening');
   const port = `${await freePort()}`;
   const rerank = `http://127.0.0.1:${(rerankServer.address() as { port: number }).port}`;
   const ended = endOf(spawnTrawl(['serve', index, '--port', port, '--rerank', rerank, '--rerank-api', 'tei']));
-  const [, reply] = (await once(rerankServer, 'request')) as [unknown, ServerResponse];
+  const reply = await trial.promise;
   const waiting = postJson<{ detail: unknown; error: { code: string } }>(`http://127.0.0.1:${port}`, {
     queries: ['a'],
   });
