@@ -87,7 +87,9 @@ export interface ListScales {
 function scalesOf(dense: SideList, bm25: SideList, { depth }: Pick<HybridSettings, 'depth'>): ListScales {
   return {
     dense: scaleOf(dense.scores),
-    bm25: scaleOf(bm25.rows.length === 0 || bm25.rows.length === depth ? bm25.scores : Float32Array.from([...bm25.scores, 0])),
+    bm25: scaleOf(
+      bm25.rows.length === 0 || bm25.rows.length === depth ? bm25.scores : Float32Array.from([...bm25.scores, 0]),
+    ),
   };
 }
 

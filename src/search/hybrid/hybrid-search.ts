@@ -6,13 +6,7 @@ import { type DenseSearch, type EmbeddedOutcome, queryOutcomes } from '../dense/
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
 import { type Documents, type FoundRows, foundFor } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
-import {
-  type FusedList,
-  fuseLists,
-  type HybridPlaces,
-  partOf,
-  type SideList,
-} from './hybrid-fusion.ts';
+import { type FusedList, fuseLists, type HybridPlaces, partOf, type SideList } from './hybrid-fusion.ts';
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 
 /** Rows of each list that a call holds at once. If its queries have more, they are searched in groups, one after another. */

@@ -66,7 +66,13 @@ const settingsAndLists = fc
   .chain((settings) =>
     fc.tuple(
       fc.constant(settings),
-      hits(fc.oneof(fc.constantFrom(-2, -1, 0.5, 0.25, Math.fround(3e38), Math.fround(-3e38)), fc.float({ noNaN: true, min: -5, max: 5 })), settings.depth),
+      hits(
+        fc.oneof(
+          fc.constantFrom(-2, -1, 0.5, 0.25, Math.fround(3e38), Math.fround(-3e38)),
+          fc.float({ noNaN: true, min: -5, max: 5 }),
+        ),
+        settings.depth,
+      ),
       hits(fc.oneof(fc.constantFrom(1, 2), fc.float({ noNaN: true, min: 0.125, max: 30 })), settings.depth),
     ),
   );
