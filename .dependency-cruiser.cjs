@@ -22,7 +22,6 @@ const LAYERS = [
 const DOORS = {
   '@aws-sdk/client-s3': 'indexer/sync/s3-source.ts',
   '@huggingface/hub': 'indexer/hub/repository.ts',
-  '@huggingface/tokenizers': 'src/encoder/tokenizer/tokenizer.ts',
   '@modelcontextprotocol/sdk': 'src/server/mcp/server.ts',
   '@opensearch-project/opensearch': 'src/stores/opensearch/opensearch-client.ts',
   '@opentelemetry/(api|core|resources|sdk-trace|exporter-trace-otlp-http)': 'src/server/tracing/otlp-tracer.ts',

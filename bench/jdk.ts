@@ -19,16 +19,17 @@ const FOLDERS = ['/usr/lib/jvm', '/Library/Java/JavaVirtualMachines'];
  * @internal Exported for tests.
  */
 export function findJdks(folders: readonly string[] = FOLDERS): readonly Jdk[] {
-  const homes = [
-    environmentVariable('JAVA_HOME') ?? '',
-    ...(environmentVariable('PATH') ?? '').split(delimiter).map(homeOfBin),
-    ...folders
-      .filter(existsSync)
-      .flatMap((folder) =>
-        readdirSync(folder).flatMap((name) => [join(folder, name), join(folder, name, 'Contents', 'Home')]),
-      ),
+  const home = environmentVariable('JAVA_HOME');
+  const installed = folders
+    .filter(existsSync)
+    .flatMap((folder) =>
+      readdirSync(folder).flatMap((name) => [join(folder, name), join(folder, name, 'Contents', 'Home')]),
+    );
+  const bins = [
+    ...[...(home ? [home] : []), ...installed].map((each) => join(each, 'bin')),
+    ...(environmentVariable('PATH') ?? '').split(delimiter),
   ];
-  return homes.flatMap(jdkIn).sort((a, b) => a.version - b.version);
+  return [...new Set(bins.flatMap(homeOf))].flatMap(jdkIn).sort((a, b) => a.version - b.version);
 }
 
 /** The oldest JDK of at least this version: releases of Java are tried with what was there before them. */
@@ -45,14 +46,15 @@ export function missingJdk(version: number): string {
   );
 }
 
-function homeOfBin(bin: string): string {
-  const javac = join(bin, 'javac');
-  return bin !== '' && existsSync(javac) ? dirname(dirname(realpathSync(javac))) : '';
+/** The home of the JDK whose compiler is in this folder, or to which a link there leads, as on the PATH and in Homebrew's folders. */
+function homeOf(bin: string): readonly string[] {
+  const compiler = join(bin, 'javac');
+  return bin !== '' && existsSync(compiler) ? [dirname(dirname(realpathSync(compiler)))] : [];
 }
 
 function jdkIn(home: string): readonly Jdk[] {
   const release = join(home, 'release');
-  if (home === '' || !existsSync(join(home, 'bin', 'javac')) || !existsSync(release)) return [];
+  if (!existsSync(release)) return [];
   // "17.0.15"; "1.8.0_402" is Java 8.
   const version = /^JAVA_VERSION="(?:1\.)?(\d+)/m.exec(readFileSync(release, 'utf8'))?.[1];
   return version === undefined ? [] : [{ version: Number(version), java: join(home, 'bin', 'java') }];

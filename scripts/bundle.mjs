@@ -11,7 +11,6 @@ import { filesBelow, root } from './steps.mjs';
  * imported from node_modules: those with binaries, with files that are read at run time, and with types of the public API.
  */
 export const BUNDLED = [
-  '@huggingface/tokenizers',
   '@modelcontextprotocol/sdk',
   'cli-progress',
   'csv-parse',

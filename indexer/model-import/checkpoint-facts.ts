@@ -58,7 +58,7 @@ export function poolingRemarks({ facts, poolingFrom, isTrunk }: EncoderFacts, { 
 
 /** Facts of a cross-encoder; `dimension` is its labels. `readsChat`: it scores every token of a chat, and the last score is the pair's. */
 export async function crossEncoderFacts(
-  { folder, config, configPath }: ImportSource,
+  { folder, transformer, config, configPath }: ImportSource,
   labels: number,
   readsChat = false,
 ): Promise<Pick<ModelPlan, 'facts' | 'maxPositions' | 'labels' | 'activation'>> {
@@ -70,7 +70,7 @@ export async function crossEncoderFacts(
     );
   }
   const maxPositions = positionsOf(config);
-  const limit = Math.min(readsChat ? MAX_CHAT_TOKENS : MAX_PAIR_TOKENS, await readMaxTokens(folder, maxPositions));
+  const limit = Math.min(readsChat ? MAX_CHAT_TOKENS : MAX_PAIR_TOKENS, await readMaxTokens(transformer, maxPositions));
   return {
     facts: {
       name: basename(folder),

@@ -125,9 +125,9 @@ async function makePlan(
 ): Promise<ModelPlan> {
   await refuseAdapter(folder);
   const source = await readImportSource(folder, origin === undefined ? [] : [origin.id], pooling);
-  const graph = findOnnx(folder);
+  const graph = findOnnx(source.transformer);
   const safetensors = ['model.safetensors', 'model.safetensors.index.json'].some((name) =>
-    existsSync(join(folder, name)),
+    existsSync(join(source.transformer, name)),
   );
   return graph !== undefined && usesGraph(source.config, safetensors)
     ? planOnnx(source, graph, precisions)

@@ -6,11 +6,13 @@ import {
   readJsonFileIfPresent,
   readJsonIfPresent,
 } from '../../src/encoder/model/json-file.ts';
-import type { StatedPooling } from '../../src/encoder/model/transformers-folder.ts';
+import { type StatedPooling, transformerFolder } from '../../src/encoder/model/transformers-folder.ts';
 
 /** What the config files of a checkpoint folder say, and what the user says of it. */
 export interface ImportSource {
   readonly folder: string;
+  /** The folder of config.json, weights and tokenizer: the same, or one in it that modules.json names. */
+  readonly transformer: string;
   /** Names of the model: those that the caller knows, such as its id on the hub, and the folder's own. */
   readonly names: readonly string[];
   readonly configPath: string;
@@ -28,9 +30,11 @@ export async function readImportSource(
   knownNames: readonly string[],
   pooling: StatedPooling | undefined,
 ): Promise<ImportSource> {
-  const configPath = join(folder, 'config.json');
+  const transformer = await transformerFolder(folder);
+  const configPath = join(transformer, 'config.json');
   return {
     folder,
+    transformer,
     names: [...knownNames, cachedRepository(folder)?.id ?? basename(folder)],
     configPath,
     config: await readJsonFile(configPath),

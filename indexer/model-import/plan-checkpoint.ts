@@ -35,7 +35,7 @@ export async function planCheckpoint(
   int8: Int8Runner | undefined,
 ): Promise<ModelPlan> {
   const checked = await checkCheckpoint(source, precisions);
-  const weights = await CheckpointWeights.open(source.folder);
+  const weights = await CheckpointWeights.open(source.transformer);
   const checkpoint = { ...checked, source, precisions, weights };
   const { encoder } = checked;
   try {
@@ -61,7 +61,7 @@ async function planCrossEncoder({
 }: Checkpoint): Promise<ModelPlan> {
   const readsChat = pairTemplate !== undefined;
   // A conversion to …ForSequenceClassification has a head; else the answers' rows of the language model's head give the score.
-  const answers = readsChat && !isClassifier(source.config) ? await answerIds(source.folder) : undefined;
+  const answers = readsChat && !isClassifier(source.config) ? await answerIds(source.transformer) : undefined;
   const { labels, graph } = architecture.crossEncoder!(weights, answers);
   const facts = await crossEncoderFacts(source, labels, readsChat);
   if (precisions.includes('bfloat16')) throw notInBfloat16(source.configPath, 'a cross-encoder');
@@ -77,7 +77,7 @@ async function planCrossEncoder({
       output: 'logits',
       write: graphWriter(precision, () => graph(precision)),
     })),
-    writeTokenizer: await readSourceTokenizer(source.folder, architecture.vocabularySize, endToken),
+    writeTokenizer: await readSourceTokenizer(source.transformer, architecture.vocabularySize, endToken),
     weightFiles: weights.files,
     close: () => weights.close(),
   };
@@ -116,7 +116,7 @@ async function planEncoder(
             : engineWriter(own, () => engine!.weights(weights, own));
         return { precision, write };
       }),
-      writeTokenizer: await readSourceTokenizer(folder, architecture.vocabularySize, architecture.endToken),
+      writeTokenizer: await readSourceTokenizer(source.transformer, architecture.vocabularySize, architecture.endToken),
       weightFiles: [...weights.files, ...dense.files],
       close: async () => {
         await dense.close();

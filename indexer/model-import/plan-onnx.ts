@@ -49,7 +49,7 @@ export async function planOnnx(
   graphPath: string,
   precisions: readonly Precision[] | undefined,
 ): Promise<ModelPlan> {
-  const { folder, config } = source;
+  const { transformer, config } = source;
   const graph = await readOnnxFacts(graphPath);
   if (yesNoTemplate(source) !== undefined) {
     throw invalidModel(
@@ -85,7 +85,7 @@ export async function planOnnx(
   return {
     ...plan,
     graphs: [{ precision, output, write }],
-    writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
+    writeTokenizer: await readSourceTokenizer(transformer, vocabularySize),
     weightFiles: [graphPath, ...dataPaths],
     close: async () => {},
   };

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { invalidModel, type JsonObject, readJsonFile } from '../../src/encoder/model/json-file.ts';
+import { withTokenizerSettings } from '../../src/encoder/model/sentence-settings.ts';
 import { TextTokenizer } from '../../src/encoder/tokenizer/tokenizer.ts';
 import { tokenizerOfVocabulary } from './bert-vocabulary.ts';
 
@@ -21,14 +22,15 @@ export async function readSourceTokenizer(
 ): Promise<WriteTokenizer> {
   const path = join(folder, 'tokenizer.json');
   if (existsSync(path)) {
-    const file: TokenizerJson = await readJsonFile(path);
+    const own: TokenizerJson = await readJsonFile(path);
+    const file: TokenizerJson = await withTokenizerSettings(folder, own);
     const { trailingIds } = check(path, file, vocabularySize);
-    const ended = endToken === undefined || trailingIds.length > 0 ? undefined : withEndToken(file, endToken);
-    return (target) => (ended === undefined ? copyFile(path, target) : writeFile(target, JSON.stringify(ended)));
+    const ended = endToken === undefined || trailingIds.length > 0 ? file : (withEndToken(file, endToken) ?? file);
+    return (target) => (ended === own ? copyFile(path, target) : writeFile(target, JSON.stringify(ended)));
   }
   const vocabulary = join(folder, 'vocab.txt');
   if (existsSync(vocabulary)) {
-    const file = await tokenizerOfVocabulary(folder);
+    const file = await withTokenizerSettings(folder, await tokenizerOfVocabulary(folder));
     check(vocabulary, file, vocabularySize);
     return (target) => writeFile(target, JSON.stringify(file));
   }

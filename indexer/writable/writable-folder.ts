@@ -137,6 +137,10 @@ export class WritableFolder implements WritableIndexes {
     return this.#parts.thread.ask('read', { name: this.#index(name).definition.name, ids });
   }
 
+  async beforeSearch(name: string): Promise<void> {
+    await this.#indexes.get(name)?.beforeSearch();
+  }
+
   refresh(name: string): Promise<void> {
     return this.#index(name).refresh();
   }

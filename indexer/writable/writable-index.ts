@@ -20,6 +20,9 @@ export interface WritableParts {
 /** With more shards or deleted rows, a refresh builds the index anew: a search looks into every shard. */
 const MAX_SHARDS = 16;
 
+/** Elasticsearch's `index.search.idle.after`. */
+const SEARCH_IDLE_MS = 30_000;
+
 /** An index that is written over HTTP: its documents, the index of the last refresh, and the slot that serves it. */
 export class WritableIndex {
   readonly files: IndexFiles;
@@ -30,6 +33,10 @@ export class WritableIndex {
   #definition: IndexDefinition;
   #current: Current;
   #lastSeqNo: number;
+  /** The last search, by `performance.now()`. */
+  #lastSearch = Number.NEGATIVE_INFINITY;
+  /** The refresh that searches wait for. */
+  #waking: Promise<void> | undefined;
 
   /** @param lastSeqNo number of the last change in the store, which `parts.thread` has open. */
   constructor(
@@ -65,6 +72,22 @@ export class WritableIndex {
 
   refresh(): Promise<void> {
     return this.#refresher.request();
+  }
+
+  /** Clients that fill an index, rest for a second or two and search find everything, however long the refresh takes. */
+  async beforeSearch(): Promise<void> {
+    const now = performance.now();
+    const isIdle = now - this.#lastSearch > SEARCH_IDLE_MS;
+    this.#lastSearch = now;
+    const { name, settings } = this.#definition;
+    if (isIdle && settings.refreshInterval === undefined) {
+      const refreshed = this.refresh().catch((error) => this.#parts.onFailure(name, error));
+      const waking = refreshed.finally(() => {
+        if (this.#waking === waking) this.#waking = undefined;
+      });
+      this.#waking = waking;
+    }
+    await this.#waking;
   }
 
   async change(settings: IndexDefinition['settings']): Promise<void> {

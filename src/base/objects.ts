@@ -25,3 +25,12 @@ export function isSameJson(a: unknown, b: unknown): boolean {
 function asJson(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
+
+/** JSON for other programs: a lone surrogate, which UTF-8 does not have and pyarrow refuses with the whole file, becomes U+FFFD. */
+export function wellFormedJson(value: unknown): string {
+  const json = JSON.stringify(value);
+  if (!json.includes('\\ud')) return json;
+  return JSON.stringify(value, (_, part: unknown) =>
+    typeof part === 'string' ? part.replace(/\p{Surrogate}/gu, '\ufffd') : part,
+  );
+}

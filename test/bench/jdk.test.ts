@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { findJdks } from '../../bench/jdk.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
-test('JDKs in the folder of a system are found by their release files, oldest first; a JRE is not one', async (t) => {
+test('JDKs in the folder of a system are found by their release files, oldest first, links resolved; a JRE is not one', async (t) => {
   const folder = await tempFolder(t);
   const add = async (name: string, release: string | null, programs: readonly string[]): Promise<void> => {
     await mkdir(join(folder, name, 'bin'), { recursive: true });
@@ -18,10 +18,16 @@ test('JDKs in the folder of a system are found by their release files, oldest fi
   await add('unnamed', null, ['java', 'javac']);
   await add('mac.jdk/Contents/Home', 'JAVA_VERSION="17"\n', ['java', 'javac']);
   await symlink(join(folder, 'nowhere'), join(folder, 'broken'));
+  await symlink(join(folder, 'temurin-25'), join(folder, 'default'));
+  // As Homebrew installs: the folder of links has no release file.
+  await add('openjdk@21/libexec', 'JAVA_VERSION="21.0.7"\n', ['java', 'javac']);
+  await mkdir(join(folder, 'openjdk@21', 'bin'));
+  await symlink(join(folder, 'openjdk@21', 'libexec', 'bin', 'javac'), join(folder, 'openjdk@21', 'bin', 'javac'));
   const found = findJdks([folder, join(folder, 'absent')]).filter(({ java }) => java.startsWith(folder));
   assert.deepEqual(found, [
     { version: 8, java: join(folder, 'old', 'bin', 'java') },
     { version: 17, java: join(folder, 'mac.jdk', 'Contents', 'Home', 'bin', 'java') },
+    { version: 21, java: join(folder, 'openjdk@21', 'libexec', 'bin', 'java') },
     { version: 25, java: join(folder, 'temurin-25', 'bin', 'java') },
   ]);
 });

@@ -82,10 +82,11 @@ export async function searchNaively(
   const deduplicate = body.deduplicate ?? (fuse === 'none' ? 'none' : 'passage');
   const wanted = fuse === 'none' && deduplicate === 'none' ? k : Math.max(k, candidates ?? Math.max(10, 2 * k));
   const excluded = new Set(exclude.map(String));
-  const considered = Math.max(wanted + excluded.size, rerank?.depth ?? 0);
+  const considered = Math.max(wanted, rerank?.depth ?? 0);
+  const isFound = (passage: CorpusRow): boolean => isInView(passage) && !excluded.has(String(passage.id));
   const hybridDepth = body.hybrid?.depth ?? Math.max(1_000, considered);
   const lists = await Promise.all(
-    body.queries.map((query) => rankedLists(query, body, indexes, { models, hybridDepth, isInView })),
+    body.queries.map((query) => rankedLists(query, body, indexes, { models, hybridDepth, isInView: isFound })),
   );
 
   // A query that has too few hits left is searched four times as deep.
@@ -94,20 +95,12 @@ export async function searchNaively(
     const found = await Promise.all(lists.map((ofIndexes, q) => mergedList(ofIndexes, body, depths[q]!)));
     const selected =
       fuse === 'none'
-        ? distinctLists(found, { ...body, excluded, deduplicate, length: k })
-        : found.map(
-            (list) =>
-              distinctLists([list.filter(isIncluded(excluded)).slice(0, wanted)], {
-                ...body,
-                excluded,
-                deduplicate,
-                length: wanted,
-              })[0]!,
-          );
+        ? distinctLists(found, { ...body, deduplicate, length: k })
+        : found.map((list) => distinctLists([list.slice(0, wanted)], { ...body, deduplicate, length: wanted })[0]!);
     const enough = found.map((list, q) => {
       const aboveMinimum = list.filter(({ score }) => score >= (body.minScore ?? Number.NEGATIVE_INFINITY));
       if (aboveMinimum.length < list.length) return true;
-      const left = fuse === 'none' ? selected[q]!.length : Math.min(wanted, list.filter(isIncluded(excluded)).length);
+      const left = fuse === 'none' ? selected[q]!.length : Math.min(wanted, list.length);
       return left === (fuse === 'none' ? k : wanted) || list.length < depths[q]!;
     });
     if (enough.every(Boolean)) {
@@ -222,21 +215,14 @@ async function mergedList(
     .slice(0, depth);
 }
 
-const isIncluded =
-  (excluded: ReadonlySet<string>) =>
-  ({ passage }: Found): boolean =>
-    !excluded.has(String(passage.id));
-
-/** The lists without excluded passages, and without duplicates in a list or an earlier one; up to `length` hits of each. */
+/** The lists without duplicates in a list or an earlier one; up to `length` hits of each. */
 function distinctLists(
   lists: readonly (readonly Found[])[],
   {
-    excluded,
     deduplicate,
     length,
     minScore = Number.NEGATIVE_INFINITY,
   }: {
-    readonly excluded: ReadonlySet<string>;
     readonly deduplicate: string;
     readonly length: number;
     readonly minScore?: number;
@@ -245,7 +231,7 @@ function distinctLists(
   const seen = new Set<string>();
   return lists.map((list) => {
     const kept: Found[] = [];
-    for (const hit of list.filter(isIncluded(excluded))) {
+    for (const hit of list) {
       if (kept.length === length || hit.score < minScore) break;
       const key = keyOf(hit, deduplicate);
       if (deduplicate !== 'none' && seen.has(key)) continue;

@@ -168,7 +168,16 @@ test('a document never contains a carriage return or line feed', async (t) => {
 
 const badLines: readonly (readonly [name: string, line: string | Uint8Array, reason: string])[] = [
   ['broken JSON', '{"id":1', 'not valid JSON'],
-  ['NaN as Python writes it', '{"id":1,"text":"t","score":NaN}', 'not valid JSON'],
+  ['NaN as Python writes it', '{"id":1,"text":"t NaN","score":NaN}', 'it has NaN, which JSON lacks; write null'],
+  [
+    'an infinite number as Python writes it',
+    '{"id":1,"text":"t","score":-Infinity}',
+    'it has -Infinity, which JSON lacks',
+  ],
+  ['a dictionary as Python prints it', "{'id': 1, 'text': 't'}", 'single quotes, as str() of Python writes'],
+  ['UTF-16 without a byte order mark', Buffer.from('{"id":1,"text":"t"}', 'utf16le'), 'text in UTF-16'],
+  ['a text that is null', '{"id":1,"text":null}', '"text" is null, expected a string'],
+  ['an array of rows', '[{"id":1,"text":"t"}]', "found an array; write one object a line: jq -c '.[]'"],
   ['a no-break space around the JSON', '\u00a0{"id":1,"text":"t"}', 'not valid JSON'],
   ['an array', '[]', 'found an array'],
   ['null', 'null', 'found null'],
@@ -211,7 +220,8 @@ test('messages do not quote the passage', async (t) => {
 
 test('the error for a UTF-16 file names the encoding', async (t) => {
   const file = corpusDir(t).write('c.jsonl', Buffer.from('\ufeff{"id":1,"text":"t"}\n', 'utf16le'));
-  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'UTF-16'));
+  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'iconv -f UTF-16 -t UTF-8'));
+  await assert.rejects(readAll(file, { skipBadLines: true }), failsWith('CORPUS_BAD_LINE', 'iconv -f UTF-16 -t UTF-8'));
 });
 
 test('a line over the limit is a bad line, and can be skipped', async (t) => {

@@ -160,7 +160,7 @@ test('a row that cannot be a passage is an error with its row, or skipped', asyn
       { name: 'text', data: ['t', null], type: 'STRING' },
     ]),
   );
-  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:2: `, 'found the columns'));
+  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:2: `, '"text" is null'));
   assert.equal((await readAll(file, { skipBadLines: true })).length, 1);
 });
 

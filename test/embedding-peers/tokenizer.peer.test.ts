@@ -6,6 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { TextTokenizer } from '../../src/encoder/tokenizer/tokenizer.ts';
 import { fixture } from '../encoder/model-fixtures.ts';
+import { assertSameIds as assertIds, assertSameWords, readComponents } from '../encoder/tokenizer/components.ts';
 import { PEERS, peerFile } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -95,4 +96,25 @@ test('10,000 texts have the ids of the reference tokeniser with the 151,643 toke
   const texts = manyTexts();
   const tokens = await assertSameIds(await tempFolder(t), texts, tokenizer);
   t.diagnostic(`${texts.length} texts with ${tokens} tokens are equal`);
+});
+
+test('tokenizers 0.23 over every component: the same words and ids of texts of all files', {
+  skip: PEERS.missing(),
+}, async (t) => {
+  const components = readComponents();
+  const golden = JSON.parse(gunzipSync(readFileSync(fixture('golden-subwords.json.gz'))).toString()) as {
+    texts: string[];
+  };
+  const texts = [...components.texts, ...golden.texts, ...textsOf(SAMPLE, 100)];
+  const file = join(await tempFolder(t), 'texts.jsonl');
+  writeFileSync(file, texts.map((text) => `${JSON.stringify(text)}\n`).join(''));
+  const { words, ids } = (await PEERS.run('hf_components.py', {
+    words: components.words.map(({ normalizer, pre_tokenizer }) => ({ normalizer, pre_tokenizer })),
+    files: components.files.map((entry) => entry.file),
+    texts: file,
+  })) as { words: string[][][]; ids: number[][][] };
+  for (const [i, { normalizer, pre_tokenizer }] of components.words.entries())
+    assertSameWords({ normalizer, pre_tokenizer }, texts, words[i]!);
+  for (const [i, entry] of components.files.entries()) assertIds(entry.name, entry.file, texts, ids[i]!);
+  t.diagnostic(`${texts.length} texts with ${words.length + ids.length} components are equal`);
 });

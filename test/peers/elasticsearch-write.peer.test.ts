@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { AccessKeys } from '../../src/server/access/access-keys.ts';
 import { listen } from '../../src/server/connections/listen.ts';
+import { CLIENTS, libraryFolder } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { withoutWords } from '../server/elasticsearch/elasticsearch-server.ts';
 import { comparableReply, randomArticles, randomBody } from '../server/elasticsearch/random-bodies.ts';
@@ -187,7 +190,8 @@ test('an index that is filled over HTTP has the rankings and score bits of Elast
   skip,
 }, async (t) => {
   const [node, url] = [await startElasticsearch(t), await serve(t)];
-  const articles = randomArticles();
+  // Without the members that are not mapped: a query for one is refused here, and finds nothing there.
+  const articles = randomArticles().map(({ id, title, text, source }) => ({ id, title, text, source }));
   const bulk = lines(...articles.flatMap((article) => [{ index: { _id: article.id } }, article]));
   for (const [server, merge] of [
     [node, ['POST', '/wiki_en/_forcemerge?max_num_segments=1']],
@@ -271,3 +275,27 @@ for (const version of PYTHON_CLIENTS) {
     });
   });
 }
+
+test("BEIR, elasticsearch-py's helpers, LangChain and Haystack fill and search indexes as they are", {
+  skip: CLIENTS.missing() || withoutWords,
+}, async (t) => {
+  const sample = join(packageRoot, 'corpus', 'sample');
+  const input = { url: await serve(t), sample };
+  const answers = await CLIENTS.run('elasticsearch_libraries.py', input, { PYTHONPATH: libraryFolder() });
+  assert.deepEqual(answers, {
+    beir: 0.952,
+    bulk_and_scan: {
+      done: [true, 270],
+      scanned: [270, 270],
+      ordered: true,
+      copied: [270, 270],
+      parallel: [true, 270],
+      pit: ['s-0001', 's-0002', 's-0003'],
+      closed: true,
+      refused: 'query_shard_exception',
+      tokens: ['bridg'],
+    },
+    langchain: ['Brooklyn Bridge', 1, true],
+    haystack: [270, 'Brooklyn Bridge', 'query_shard_exception', 269, 269],
+  });
+});

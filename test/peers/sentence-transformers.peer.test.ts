@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
+import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
@@ -134,4 +135,94 @@ function cosineOf(a: ArrayLike<number>, b: ArrayLike<number>): number {
     bb += b[i]! ** 2;
   }
   return product / Math.sqrt(aa * bb);
+}
+
+const TRANSFORMER_FILES = ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json', 'vocab.txt'];
+const PROMPTS = { query: 'ask: ', passage: 'old: ', document: 'tell: ', other: 'any: ' };
+const BERT_CASED = { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, lowercase: false };
+
+/** Changes of the folder of all-MiniLM-L6-v2: keys of its JSON files that are set, and what else is done. */
+const SETTINGS: readonly {
+  readonly name: string;
+  readonly files?: Readonly<Record<string, object>>;
+  readonly change?: (folder: string) => Promise<void>;
+}[] = [
+  {
+    name: 'a Transformer in a folder of its own',
+    change: async (folder) => {
+      await mkdir(join(folder, '0_Transformer'));
+      for (const file of [...TRANSFORMER_FILES, 'sentence_bert_config.json'])
+        await rename(join(folder, file), join(folder, '0_Transformer', file));
+      await edited(join(folder, 'modules.json'), (modules) => {
+        (modules as unknown as { path: string }[])[0]!.path = '0_Transformer';
+      });
+    },
+  },
+  { name: 'prompts', files: { 'config_sentence_transformers.json': { prompts: PROMPTS } } },
+  {
+    name: 'a default prompt beside prompts of queries and documents',
+    files: { 'config_sentence_transformers.json': { prompts: PROMPTS, default_prompt_name: 'other' } },
+  },
+  { name: 'a cased tokenizer_config.json', files: { 'tokenizer_config.json': { do_lower_case: false } } },
+  { name: 'accents that stay', files: { 'tokenizer_config.json': { strip_accents: false } } },
+  { name: 'Chinese words', files: { 'tokenizer_config.json': { tokenize_chinese_chars: false } } },
+  { name: 'a cased tokenizer.json of BertTokenizer', files: { 'tokenizer.json': { normalizer: BERT_CASED } } },
+  {
+    name: 'a cased tokenizer.json of another class',
+    files: {
+      'tokenizer.json': { normalizer: BERT_CASED },
+      'tokenizer_config.json': { tokenizer_class: 'PreTrainedTokenizerFast', do_lower_case: true },
+    },
+  },
+  {
+    name: 'do_lower_case in sentence_bert_config.json',
+    files: {
+      'tokenizer.json': { normalizer: BERT_CASED },
+      'tokenizer_config.json': { tokenizer_class: 'PreTrainedTokenizerFast' },
+      'sentence_bert_config.json': { do_lower_case: true },
+    },
+  },
+  {
+    name: 'a token limit in the file of another architecture',
+    files: { 'sentence_xlm-roberta_config.json': { max_seq_length: 9 } },
+    change: (folder) => rm(join(folder, 'sentence_bert_config.json')),
+  },
+];
+
+test('settings of a sentence-transformers folder change vectors as they do there', {
+  skip: withoutTorch() || withoutMiniLm(),
+}, async (t) => {
+  const texts = [...ODD_TEXTS.filter((text) => text.length < 200), 'Hello WORLD, Straße and Zürich', '京都 Café'];
+  const scratch = await tempFolder(t);
+  const folders: string[] = [];
+  for (const [i, { files = {}, change }] of SETTINGS.entries()) {
+    const folder = join(scratch, `minilm-${i}`);
+    await cp(miniLmFolder()!, folder, { recursive: true });
+    for (const [file, values] of Object.entries(files))
+      await edited(join(folder, file), (content) => Object.assign(content, values));
+    await change?.(folder);
+    folders.push(folder);
+  }
+  const peers = (await runTorchPeer('st_settings.py', { folders, texts })) as Record<string, number[][]>[];
+  for (const [i, { name }] of SETTINGS.entries()) {
+    const out = join(scratch, 'imported', String(i));
+    await mkdir(dirname(out), { recursive: true });
+    const { folder } = await importModel(folders[i]!, { out, precisions: ['float32'] });
+    const encoder = await openEncoder(folder);
+    for (const inputType of ['query', 'passage'] as const) {
+      const { vectors } = await encoder.encode(texts, { inputType });
+      for (const [at, expected] of peers[i]![inputType]!.entries()) {
+        const cosine = cosineOf(vectors.subarray(at * encoder.dimension, (at + 1) * encoder.dimension), expected);
+        assert.ok(cosine > 1 - 1e-6, `${name}, ${inputType}: cosine ${cosine} of ${JSON.stringify(texts[at])}`);
+      }
+    }
+    await encoder.close();
+  }
+});
+
+/** Changes a JSON file, which is {} if it does not exist. */
+async function edited(path: string, change: (content: object) => void): Promise<void> {
+  const content = JSON.parse(await readFile(path, 'utf8').catch(() => '{}')) as object;
+  change(content);
+  await writeFile(path, JSON.stringify(content));
 }

@@ -14,8 +14,10 @@ import {
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
+import { openRowFilters } from '../../src/engine/columns/open-row-filters.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
+import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { OpenRetriever } from '../../src/search/retriever.ts';
 import { IndexRegistry } from '../../src/server/indexes/index-registry.ts';
@@ -35,7 +37,7 @@ async function madeIndex(t: TestContext): Promise<{ readonly index: string; read
   await buildIndex({
     corpus: made.corpus,
     out: out(made),
-    vectors: precomputed(made.paths),
+    vectors: await precomputed(made.paths),
     kernel,
     bm25: bm25Settings({ analyser: 'english', k1: 0.9, b: 0.4, fields: ['contents'] }),
     columns: [{ name: 'id', type: 'number' }],
@@ -100,6 +102,18 @@ test('an index whose file is truncated or written to fails with the name of the 
   }
 });
 
+test('a sort reads no value of a column whose file was written to', { skip: withoutWords }, async (t) => {
+  const { index } = await madeIndex(t);
+  const { columns } = openIndexDirectory(index);
+  const filters = await openRowFilters(columns, ROWS);
+  t.after(() => filters.close());
+  const request = { rows: [7, 9], which: 'least' } as const;
+  assert.deepEqual(await filters.extremes(0, request), [7, 9]);
+  const path = columns[0]!.paths[0]!;
+  writeFileSync(path, readFileSync(path).fill(0x3f, 4096));
+  await assert.rejects(filters.extremes(0, request), trawlError('FILE_CHANGED', /column-0\.bin was written to/));
+});
+
 test('vectors that were written over without a trace in the size and time of their file do not fit their codes', {
   skip: withoutWords,
 }, async (t) => {
@@ -108,10 +122,8 @@ test('vectors that were written over without a trace in the size and time of the
   const retriever = await open(t, index);
   writeFileSync(vectors, readFileSync(vectors).fill(0x3f, 45));
   utimesSync(vectors, 1, 1);
-  await assert.rejects(
-    search(retriever),
-    trawlError('FILE_CHANGED', /emb does not fit its codes \(.*codes\.i8\) in row \d+/),
-  );
+  const dense = retriever.retrieve({ queries: ['passage 7'], k: 3, mode: 'dense' });
+  await assert.rejects(dense, trawlError('FILE_CHANGED', /emb does not fit its codes \(.*codes\.i8\) in row \d+/));
 });
 
 test('an adopted file may not be replaced or removed; a file of the index may, as updates do', {

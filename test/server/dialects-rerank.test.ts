@@ -272,9 +272,9 @@ test('a failure of the reranker fails the request', async (t) => {
   const tei = await postTo(app, '/rerank', { query: 'a', texts: ['b'] });
   assert.deepEqual(
     [tei.status, (tei.json as { error: string }).error],
-    [500, 'The server failed. Its log has the details.'],
+    [503, "The server's reranker did not answer, or gave an unusable answer. Send the request again."],
   );
-  assert.equal((await postTo(app, '/v2/rerank', { query: 'a', documents: ['b'] })).status, 500);
+  assert.equal((await postTo(app, '/v2/rerank', { query: 'a', documents: ['b'] })).status, 503);
   const none = await postTo(app, '/rerank', { query: 'a', texts: [] });
   assert.deepEqual([none.status, (none.json as { error_type: string }).error_type], [422, 'Validation']);
 });

@@ -98,11 +98,12 @@ test('the dialects rerank by the default of the server', async (t) => {
 
 test('a failure of the reranker fails the query, unless server or request allow it; the reply then marks it', async (t) => {
   const fail = (query: string) => (query === '1' ? new TrawlError('RERANK_FAILED', 'a private detail') : undefined);
-  const error = { code: 'RERANK_FAILED', message: 'The server failed. Its log has the details.' };
+  const message = "The server's reranker did not answer, or gave an unusable answer. Send the request again.";
+  const error = { code: 'RERANK_FAILED', message };
   const { app: strict } = app(t, { fail }, { rerank: { depth: 3 } });
   const native = (await postTo(strict, '/v1/search', { queries: ['0', '1'], k: 2 })).json as Reply;
   assert.deepEqual([native.results[0]!.ok, native.results[1]], [true, { ok: false, error }]);
-  assert.equal((await postTo(strict, '/retrieve', { queries: ['0', '1'] })).status, 500);
+  assert.equal((await postTo(strict, '/retrieve', { queries: ['0', '1'] })).status, 503);
   const asked = await postTo(strict, '/v1/search', { queries: ['1'], k: 2, rerank: { allowFailure: true } });
   const [marked] = (asked.json as Reply).results;
   assert.deepEqual([marked!.ok, marked!.rerank], [true, { ok: false, error }]);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { usageError } from '../../src/base/errors.ts';
+import { wellFormedJson } from '../../src/base/objects.ts';
 import { itemError } from '../trajectories/read-items.ts';
 import { roundKey } from './candidates-file.ts';
 import { UtilityCheck, type UtilityCounts } from './check-utilities.ts';
@@ -93,7 +94,7 @@ export async function constructRows(
     const negatives = seededSample(left.kept, wanted, { seed: settings.seed, key });
     const positives = split.positives.slice(0, settings.positives);
     for (const positive of positives) {
-      await write(`${JSON.stringify(trainingRow(judged, [positive, ...negatives], settings))}\n`);
+      await write(`${wellFormedJson(trainingRow(judged, [positive, ...negatives], settings))}\n`);
     }
     counts.rounds += 1;
     counts.rows += positives.length;
@@ -126,7 +127,8 @@ function trainingRow(
     history_queries: fullHistory ? history : (global?.history ?? history),
     query_text: round.current_query,
     passage_ids: passages.map(passageId),
-    scores: passages.map(({ em, local }) => ({ em, local_utility: local })),
+    // Its trainer reads both of every row; the original, too, writes 0 for a utility that was not judged.
+    scores: passages.map(({ em = 0, local = 0 }) => ({ em, local_utility: local })),
   };
 }
 

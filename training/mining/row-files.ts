@@ -1,4 +1,5 @@
 import { usageError } from '../../src/base/errors.ts';
+import { wellFormedJson } from '../../src/base/objects.ts';
 import { CheckpointedFile } from '../../src/base/system/checkpointed-file.ts';
 import type { MinedPassage, MinedQuery, MiningOrigin } from './mined-query.ts';
 import { ParquetRows } from './parquet-rows.ts';
@@ -85,7 +86,7 @@ export async function openRowFiles(out: string, format: RowFormat, { row, checkp
 
 function originLine({ positives, negatives }: TrainingRow, { query, group }: MinedQuery, origin: MiningOrigin): string {
   const place = ({ id, rank, score }: MinedPassage): object => ({ id, rank, score });
-  return JSON.stringify({
+  return wellFormedJson({
     query_id: query.id,
     question: query.question,
     sub_query: query.query,
@@ -109,7 +110,7 @@ function jsonRows(isArray: boolean, isEmptyAtStart: boolean) {
     add(rows: readonly TrainingRow[]): string {
       let text = '';
       for (const { fields } of rows) {
-        const json = JSON.stringify(fields);
+        const json = wellFormedJson(fields);
         text += isArray ? `${isEmpty ? '[' : ','}\n${json}` : `${json}\n`;
         isEmpty = false;
       }

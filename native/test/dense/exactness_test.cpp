@@ -230,3 +230,28 @@ TEST("exact: the candidates are few on encoder-like data") {
     CHECK(!stats.full_scan && stats.rescored >= 10 && stats.rescored < 250);
   }
 }
+
+TEST("exact: a search that reads a vector other than the one that its codes were made of is refused") {
+  TempDir directory;
+  const std::string vectors = directory.file(), codes = directory.file();
+  trawl::ThreadPool pool(2);
+  Data data = encoder_like(2000, 64, 14);
+  const Data queries = encoder_like(5, 64, 15);
+  const auto bytes = static_cast<int64_t>(data.values.size() * 4);
+  write_file(vectors, data.values.data(), bytes);
+  for (const Metric metric : {Metric::kInnerProduct, Metric::kCosine, Metric::kSquaredL2}) {
+    trawl::CodesWriter writer(codes, metric, data.d);
+    writer.append(data.values.data(), data.n, pool);
+    writer.finish(pool);
+    trawl::Index index(metric, data.d);
+    const std::vector<trawl::RowSegment> segments = {{vectors, 0, bytes}};
+    index.add_shard(std::make_shared<trawl::Rows>(segments, trawl::RowType::kFloat32, data.n, data.d), trawl::CodesFile::open(codes));
+    trawl::search(index, queries.values.data(), queries.n, {}, pool);
+    for (float& value : data.values) value = -value;
+    write_file(vectors, data.values.data(), bytes);
+    CHECK_REFUSED(trawl::search(index, queries.values.data(), queries.n, {}, pool), trawl::ErrorCode::kFileChanged,
+                  "does not fit its codes");
+    CHECK_REFUSED(index.require_unchanged(), trawl::ErrorCode::kFileChanged, "was written to");
+    ::remove(codes.c_str());
+  }
+}

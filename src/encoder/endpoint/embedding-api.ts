@@ -57,7 +57,7 @@ export function readEmbeddings(
     const openai = (item ?? {}) as { readonly index?: number; readonly embedding?: unknown };
     const { index: at, embedding } = api === 'tei' ? { index: i, embedding: item as unknown } : openai;
     if (at === undefined || !Number.isInteger(at) || at < 0 || at >= texts) {
-      throw unusable(`it has the index ${JSON.stringify(at) ?? 'undefined'}; expected 0 to ${texts - 1}`);
+      throw unusable(`it has the index ${typeof at === 'number' ? at : typeof at}; expected 0 to ${texts - 1}`);
     }
     if (vectors[at] !== undefined) throw unusable(`it has the index ${at} twice`);
     const vector = readVector(embedding, dimension);
@@ -110,6 +110,7 @@ function notFinite(what: string): TrawlError {
     'ENDPOINT_FAILED',
     `The endpoint's model gives this text no usable vector: it has ${what}. Usual causes are an overflow of float16, which ` +
       'bfloat16 or float32 (--dtype) avoids, and an empty text.',
+    { details: { fault: `it has ${what}` } },
   );
 }
 
@@ -117,5 +118,6 @@ function unusable(reason: string): TrawlError {
   return new TrawlError(
     'ENDPOINT_FAILED',
     `The reply of the encoder's endpoint is unusable: ${reason}. Check its address and --endpoint-api.`,
+    { details: { fault: reason } },
   );
 }

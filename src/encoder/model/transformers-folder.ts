@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, join, normalize } from 'node:path';
 import type { TrawlError } from '../../base/errors.ts';
-import type { Metric } from '../../engine/metric.ts';
-import type { FolderModelIdentity, ModelIdentity, Pooling } from '../identity/model-identity.ts';
+import type { FolderModelIdentity, Pooling } from '../identity/model-identity.ts';
 import { cachedRepository } from './hub-cache.ts';
 import {
   invalidConfig,
@@ -15,6 +14,13 @@ import {
 } from './json-file.ts';
 import { knownFamily, type ModelFamily } from './model-families.ts';
 import { readOnnxFacts } from './onnx-facts.ts';
+import {
+  readStatedMaxTokens,
+  refuseOtherVectors,
+  statedMetric,
+  statedPrefixes,
+  withTokenizerSettings,
+} from './sentence-settings.ts';
 import type { PoolingOrigin } from './trawl-model-file.ts';
 
 /** Poolings that a checkpoint states, and that an import takes for a checkpoint that states none. */
@@ -51,6 +57,12 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
       `${tokenizerPath} is missing. Save the model's fast tokenizer there (AutoTokenizer….save_pretrained writes it).`,
     );
   }
+  const tokenizer = await readJsonFile(tokenizerPath);
+  if ((await withTokenizerSettings(folder, tokenizer)) !== tokenizer) {
+    throw invalidModel(
+      `The config files of ${folder} change its tokenizer.json. Import the folder, which writes one with their settings: trawl model add ${folder}`,
+    );
+  }
   const { identity, maxPositions } = await readTransformersFacts(folder);
   // onnxruntime reports an unreadable graph in more detail when it loads the graph later.
   const graph = await readOnnxFacts(graphPath).catch(() => undefined);
@@ -69,30 +81,42 @@ interface FactsOptions {
   readonly pooling?: StatedPooling;
 }
 
+/** The folder of the model's config, weights and tokenizer: the model's own, or the one that modules.json names (`0_Transformer`). */
+export async function transformerFolder(folder: string): Promise<string> {
+  const path = join(folder, 'modules.json');
+  const modules = await readJsonIfPresent(path);
+  return join(folder, Array.isArray(modules) ? (modulePath(path, modules, 'Transformer') ?? '') : '');
+}
+
 /** Like `readTransformersFolder`, without graph and tokenizer. `names`: names of the model to look up before the folder's. */
 export async function readTransformersFacts(
   folder: string,
   names: readonly string[] = [],
   { modules: use = 'known', pooling: given }: FactsOptions = {},
 ): Promise<TransformersFacts> {
-  const config = await readJsonFile(join(folder, 'config.json'));
+  const transformer = await transformerFolder(folder);
+  const config = await readJsonFile(join(transformer, 'config.json'));
   const own = cachedRepository(folder)?.id ?? basename(folder);
   const family = knownFamily([...names, own, String(config._name_or_path ?? '')]);
   const modules = use === 'ignored' ? null : await readModules(folder, use === 'with Dense');
-  const sentenceTransformers = await readJsonFileIfPresent(join(folder, 'config_sentence_transformers.json'));
+  const sentencePath = join(folder, 'config_sentence_transformers.json');
+  const sentence = (await readJsonFileIfPresent(sentencePath)) ?? {};
   const maxPositions = positionsOf(config);
-  const maxTokens = await readMaxTokens(folder, maxPositions);
+  const maxTokens = await readMaxTokens(transformer, maxPositions);
   const normalizes = family?.normalize === true || modules === null || modules.names.includes('Normalize');
-  const { pooling, poolingFrom } = await readPooling(folder, modules, family, given);
+  const { pooling, poolingFrom, stated } = await readPooling(folder, modules, family, given);
+  const prefixes = statedPrefixes(sentencePath, sentence) ?? family?.prefixes ?? { query: '', passage: '' };
+  refuseOtherVectors(sentencePath, sentence, stated, prefixes);
   return {
     identity: {
       name: basename(folder),
       architecture: typeof config.model_type === 'string' ? config.model_type : 'unknown',
-      dimension: readDimension(folder, config),
+      dimension: readDimension(transformer, config),
       pooling,
       normalize: normalizes,
-      similarity: metricNamed(sentenceTransformers?.similarity_fn_name, normalizes),
-      prefixes: statedPrefixes(sentenceTransformers?.prompts) ?? family?.prefixes ?? { query: '', passage: '' },
+      // A late-interaction model compares tokens.
+      similarity: use === 'ignored' ? 'inner-product' : statedMetric(sentencePath, sentence, normalizes),
+      prefixes,
       maxTokens: {
         query: Math.min(MAX_QUERY_TOKENS, maxTokens),
         passage: Math.min(MAX_PASSAGE_TOKENS, maxTokens),
@@ -145,7 +169,7 @@ async function readModules(folder: string, addsDense: boolean): Promise<Modules 
   const modules = await readJsonIfPresent(path);
   if (modules === undefined) return null;
   if (!Array.isArray(modules)) throw invalidModel(`${path} is not a list of modules.`);
-  const names = modules.map((module: { type?: unknown } | null) => String(module?.type).split('.').at(-1)!);
+  const names = modules.map(classOf);
   const supported = ['Transformer', 'Pooling', ...(addsDense ? ['Dense'] : []), 'Normalize'];
   const unsupported = names.find((name) => !supported.includes(name));
   if (unsupported !== undefined) {
@@ -156,11 +180,26 @@ async function readModules(folder: string, addsDense: boolean): Promise<Modules 
         `${advice} the whole pipeline to ONNX with one vector per text as output and describe it in trawl-model.json.`,
     );
   }
-  const pooling = modules[names.indexOf('Pooling')] as { path?: unknown } | undefined;
-  if (pooling?.path === undefined) return { names };
-  const inner = normalize(String(pooling.path));
-  if (leadsOutside(inner)) throw invalidModel(`${path}: the path of the Pooling module must be inside the folder.`);
-  return { names, pooling: inner };
+  if (!/^Transformer(,Pooling)?(,Dense)*(,Normalize)*$/.test(names.join())) {
+    throw invalidModel(
+      `${path} has the modules ${names.join(', ')}. Expected them in the order ${supported.join(', ')}, and one Pooling: Trawl ` +
+        'normalises vectors last.',
+    );
+  }
+  return { names, pooling: modulePath(path, modules, 'Pooling') };
+}
+
+/** The relative folder of a module; undefined if modules.json, whose content is given, does not name one. */
+function modulePath(path: string, modules: readonly unknown[], name: string): string | undefined {
+  const found = (modules as { type?: unknown; path?: unknown }[]).find((module) => classOf(module) === name);
+  if (found?.path === undefined) return undefined;
+  const inner = normalize(String(found.path));
+  if (!leadsOutside(inner)) return inner;
+  throw invalidModel(`${path}: the path of the ${name} module must be inside the folder.`);
+}
+
+function classOf(module: { readonly type?: unknown } | null): string {
+  return String(module?.type).split('.').at(-1)!;
 }
 
 async function readPooling(
@@ -168,7 +207,11 @@ async function readPooling(
   modules: Modules | null,
   family: ModelFamily | null,
   given: StatedPooling | undefined,
-): Promise<{ readonly pooling: Pooling; readonly poolingFrom: PoolingOrigin }> {
+): Promise<{
+  readonly pooling: Pooling;
+  readonly poolingFrom: PoolingOrigin;
+  readonly stated?: { readonly path: string; readonly config: JsonObject };
+}> {
   const path = join(folder, modules?.pooling ?? '1_Pooling', 'config.json');
   const config = await readJsonFileIfPresent(path);
   if (config === null) {
@@ -185,8 +228,8 @@ async function readPooling(
   const named: Readonly<Record<string, Pooling>> = { mean: 'mean', cls: 'cls', lasttoken: 'last' };
   // Recent versions of sentence-transformers write the name of the mode, earlier versions a flag per mode.
   const modes =
-    typeof config.pooling_mode === 'string'
-      ? [config.pooling_mode]
+    config.pooling_mode != null
+      ? [config.pooling_mode].flat().map(String)
       : Object.keys(config)
           .filter((key) => key.startsWith('pooling_mode_') && config[key] === true)
           .map((key) => key.slice('pooling_mode_'.length).replace(/_tokens?$/, ''));
@@ -197,33 +240,12 @@ async function readPooling(
     );
   }
   if (given !== undefined && given !== pooling) throw otherPooling(given, `${path} states the pooling ${pooling}`);
-  return { pooling, poolingFrom: 'checkpoint' };
-}
-
-/** The prompts of config_sentence_transformers.json. Recent versions write empty prompts for every model, which say nothing. */
-function statedPrefixes(prompts: unknown): ModelIdentity['prefixes'] | undefined {
-  const texts = (prompts ?? {}) as JsonObject;
-  const first = (...names: string[]): string =>
-    String(names.map((name) => texts[name]).find((text) => typeof text === 'string' && text !== '') ?? '');
-  const stated = { query: first('query'), passage: first('passage', 'document', 'corpus') };
-  return stated.query === '' && stated.passage === '' ? undefined : stated;
-}
-
-function metricNamed(similarity: unknown, normalizes: boolean): Metric {
-  if (similarity === 'euclidean') return 'l2';
-  // On unit vectors inner product and cosine are equal, and the inner product is cheaper.
-  return similarity === 'cosine' && !normalizes ? 'cosine' : 'inner-product';
+  return { pooling, poolingFrom: 'checkpoint', stated: { path, config } };
 }
 
 /** The token limit that the folder's files state, at most the number of positions. */
 export async function readMaxTokens(folder: string, maxPositions = Number.POSITIVE_INFINITY): Promise<number> {
-  const sentence = await readJsonFileIfPresent(join(folder, 'sentence_bert_config.json'));
-  const tokenizer = await readJsonFileIfPresent(join(folder, 'tokenizer_config.json'));
-  // sentence-transformers also uses the first limit that is stated.
-  const stated = [sentence?.max_seq_length, tokenizer?.model_max_length].find(
-    (value) => Number.isSafeInteger(value) && (value as number) > 2,
-  );
-  return Math.min((stated as number | undefined) ?? MAX_PASSAGE_TOKENS, maxPositions);
+  return Math.min((await readStatedMaxTokens(folder)) ?? MAX_PASSAGE_TOKENS, maxPositions);
 }
 
 /** Maximum number of tokens according to the config's position table, or on which the model was trained; undefined if not stated. */

@@ -1,55 +1,104 @@
-import type { TokenizerPart } from './tokenizer-file.ts';
-import { cjkCharacters, marks, notNormalized, removedCharacters } from './tokenizers-unicode.ts';
+import { compilePattern } from './pattern.ts';
+import { precompiledNormalizer } from './precompiled-charsmap.ts';
+import { type TokenizerPart, unsupported } from './tokenizer-file.ts';
+import {
+  accents,
+  cjkCharacters,
+  marks,
+  notCompatible,
+  notNormalized,
+  removedCharacters,
+} from './tokenizers-unicode.ts';
 
-/** Text in which normalisation can only change the case. */
+type Normalizer = (text: string) => string;
+
+/** Text in which normalisation can only change the case, and white space to spaces. */
 const PLAIN_ASCII = /^[\t\n\r -~]*$/;
 
 /** More marks in a row than any script uses. They are dropped, because canonical ordering takes quadratic time in them (UAX #15). */
 const ENDLESS_MARKS = /(\p{M}{30})\p{M}+/gu;
 
-/**
- * Normalises a text as the reference does. A comparison on every code point found that @huggingface/tokenizers 0.2 differs in four
- * points: it does not separate Chinese characters beyond U+FFFF, turns a capital sigma at the end of a word into ς instead of σ,
- * strips accents after instead of before lower-casing, and has the character classes of a newer Unicode
- * (`tokenizers-unicode.ts`).
- */
-export function normalizeBertText(text: string, config: TokenizerPart): string {
-  const lowercase = config.lowercase ?? true;
-  if (PLAIN_ASCII.test(text)) return lowercase ? text.toLowerCase() : text;
+/** Throws MODEL_INVALID for a normaliser whose result could differ from the reference's. */
+export function openNormalizer(part: TokenizerPart): Normalizer {
+  switch (part.type) {
+    case 'Sequence': {
+      const normalizers = (part.normalizers ?? []).map(openNormalizer);
+      return (text) => normalizers.reduce((result, normalize) => normalize(result), text);
+    }
+    case 'BertNormalizer':
+      return (text) => normalizeBertText(text, part);
+    case 'Precompiled':
+      return precompiledNormalizer(part.precompiled_charsmap ?? '');
+    case 'Strip':
+      return stripper(part);
+    case 'StripAccents':
+      return (text) => text.replace(accents, '');
+    case 'Lowercase':
+      return lowerCased;
+    case 'NFC':
+    case 'NFD':
+    case 'NFKC':
+    case 'NFKD':
+      return normalForm(part.type);
+    case 'Replace':
+      return replacer(part);
+    case 'Prepend':
+      return (text) => (text === '' ? '' : (part.prepend ?? '') + text);
+    default:
+      throw unsupported('normalizer', part);
+  }
+}
 
+function replacer(part: TokenizerPart): Normalizer {
+  const { pattern, content = '' } = part;
+  const matches = compilePattern(pattern);
+  if (matches === undefined) throw unsupported('normalizer', part, ` with the pattern ${JSON.stringify(pattern)}`);
+  return (text) => text.replace(matches, () => content);
+}
+
+function normalizeBertText(text: string, config: TokenizerPart): string {
+  const lowercase = config.lowercase ?? true;
+  const cleans = config.clean_text ?? true;
+  if (PLAIN_ASCII.test(text)) {
+    const spaced = cleans ? text.replace(/[\t\n\r]/g, ' ') : text;
+    return lowercase ? spaced.toLowerCase() : spaced;
+  }
   let result = text;
-  if (config.clean_text ?? true) result = result.replace(removedCharacters, '').replace(/\s/g, ' ');
+  if (cleans) result = result.replace(removedCharacters, '').replace(/\s/g, ' ');
   if (config.handle_chinese_chars ?? true) result = result.replace(cjkCharacters, ' $& ');
-  if (config.strip_accents ?? lowercase) result = withoutEndlessMarks(result).normalize('NFD').replace(marks, '');
+  if (config.strip_accents ?? lowercase) result = decomposed(result).replace(marks, '');
   return lowercase ? lowerCased(result) : result;
 }
 
 /** Lower-cases each character by itself, as the reference does. JavaScript's result for Σ depends on its neighbours. */
-export function lowerCased(text: string): string {
+function lowerCased(text: string): string {
   return text.replaceAll('Σ', 'σ').toLowerCase();
 }
 
-export function withoutEndlessMarks(text: string): string {
+function withoutEndlessMarks(text: string): string {
   return text.replace(ENDLESS_MARKS, '$1');
 }
 
 /**
- * The normaliser of a canonical form with the reference's tables: a character that is newer than these stays as it is, and no
- * character is moved past it or composed with it. In the compatibility forms (NFKC, NFKD) more characters differ.
+ * The normaliser of a Unicode form with the reference's tables: a character that is newer than these stays as it is, and no character is
+ * moved past it or composed with it.
  */
-export function canonicalForm(form: 'NFC' | 'NFD'): (text: string) => string {
+function normalForm(form: 'NFC' | 'NFD' | 'NFKC' | 'NFKD'): Normalizer {
+  const newer = form.startsWith('NFK') ? notCompatible : notNormalized;
   return (text) => {
     const read = withoutEndlessMarks(text);
-    if (!notNormalized.test(read)) return read.normalize(form);
+    if (!newer.test(read)) return read.normalize(form);
     return read
-      .split(notNormalized)
-      .map((part) => (notNormalized.test(part) ? part : part.normalize(form)))
+      .split(newer)
+      .map((part) => (newer.test(part) ? part : part.normalize(form)))
       .join('');
   };
 }
 
-/** The `Strip` normaliser, with the white space of `splitAtWhitespace`. */
-export function stripper({ strip_left, strip_right }: TokenizerPart): (text: string) => string {
+const decomposed = normalForm('NFD');
+
+/** The `Strip` normaliser, with Unicode's white space. */
+function stripper({ strip_left, strip_right }: TokenizerPart): Normalizer {
   return (text) => {
     let [start, end] = [0, text.length];
     while (strip_left === true && start < end && isWhitespace(text.charAt(start))) start++;

@@ -1,11 +1,84 @@
-import type { TokenizerPart } from './tokenizer-file.ts';
-import { bertWords, byteLevelWords, patternClasses, whitespace } from './tokenizers-unicode.ts';
+import { compilePattern } from './pattern.ts';
+import { type TokenizerPart, unsupported } from './tokenizer-file.ts';
+import { bertWords, byteLevelWords, punctuation, whitespace, wordsAndSymbols } from './tokenizers-unicode.ts';
 
-type Splitter = (text: string) => string[];
+/** Splits a text into words. `isFirst`: the text is the beginning of the whole. */
+export type Splitter = (text: string, isFirst: boolean) => string[];
 
-/** Splits at white space; each punctuation character is a word. */
-export function splitBertWords(text: string): string[] {
-  return text.match(bertWords) ?? [];
+/** Throws MODEL_INVALID for a pre-tokenizer whose words could differ from the reference's. */
+export function openSplitter(part: TokenizerPart): Splitter {
+  switch (part.type) {
+    case 'Sequence':
+      return sequence(part.pretokenizers ?? []);
+    case 'BertPreTokenizer':
+      return (text) => text.match(bertWords) ?? [];
+    case 'ByteLevel':
+      return byteLevelSplitter(part);
+    case 'WhitespaceSplit':
+      return splitBy(whitespace, 'Removed');
+    case 'Whitespace':
+      return (text) => text.match(wordsAndSymbols) ?? [];
+    case 'CharDelimiterSplit':
+      return splitter(part, { String: part.delimiter }, 'Removed');
+    case 'Punctuation':
+      return splitBy(punctuation, behaviorOf(part, part.behavior ?? 'Isolated'));
+    case 'Digits':
+      return splitBy(/\p{N}/gu, part.individual_digits === true ? 'Isolated' : 'Contiguous');
+    case 'Metaspace':
+      return metaspaceSplitter(part);
+    case 'Split':
+      return splitter(part, part.pattern, behaviorOf(part, part.behavior));
+    default:
+      throw unsupported('pre-tokenizer', part);
+  }
+}
+
+function sequence(parts: readonly TokenizerPart[]): Splitter {
+  const splitters = parts.map(openSplitter);
+  const late = parts.slice(1).find(({ type, prepend_scheme }) => type === 'Metaspace' && prepend_scheme === 'first');
+  if (late !== undefined) throw unsupported('pre-tokenizer', late, ' with prepend_scheme "first" after another one');
+  return (text, isFirst) => splitters.reduce((words, split) => words.flatMap((word) => split(word, isFirst)), [text]);
+}
+
+const BEHAVIORS = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'] as const;
+type Behavior = (typeof BEHAVIORS)[number];
+
+function behaviorOf(part: TokenizerPart, behavior: string | undefined): Behavior {
+  const known = BEHAVIORS.find((name) => name === behavior);
+  if (known === undefined) throw unsupported('pre-tokenizer', part, ` with the behavior ${JSON.stringify(behavior)}`);
+  return known;
+}
+
+function splitter(part: TokenizerPart, pattern: TokenizerPart['pattern'], behavior: Behavior): Splitter {
+  const matches = compilePattern(pattern);
+  if (matches !== undefined) return splitBy(matches, behavior, part.invert === true);
+  throw unsupported('pre-tokenizer', part, ` with the pattern ${JSON.stringify(pattern?.Regex ?? pattern)}`);
+}
+
+/** Splits a text into the matches of a pattern and what is between them. `inverted`: the other way round. */
+function splitBy(pattern: RegExp, behavior: Behavior, inverted = false): Splitter {
+  return (text) => {
+    const words: string[] = [];
+    let wasDelimiter = false;
+    const add = (word: string, isDelimiter: boolean) => {
+      if (word === '') return;
+      const joins =
+        (behavior === 'Contiguous' && isDelimiter === wasDelimiter) ||
+        (behavior === 'MergedWithPrevious' && isDelimiter && !wasDelimiter) ||
+        (behavior === 'MergedWithNext' && !isDelimiter && wasDelimiter);
+      wasDelimiter = isDelimiter;
+      if (joins && words.length > 0) words[words.length - 1] += word;
+      else if (behavior !== 'Removed' || !isDelimiter) words.push(word);
+    };
+    let end = 0;
+    for (const { 0: match, index } of text.matchAll(pattern)) {
+      add(text.slice(end, index), inverted);
+      add(match, !inverted);
+      end = index + match.length;
+    }
+    add(text.slice(end), inverted);
+    return words;
+  };
 }
 
 const utf8 = new TextEncoder();
@@ -20,7 +93,7 @@ const BYTE_CHARACTERS: readonly string[] = (() => {
 })();
 
 /** Splits by GPT-2's pattern with the reference's character classes and replaces each byte by its character. */
-export function byteLevelSplitter(config: TokenizerPart): Splitter {
+function byteLevelSplitter(config: TokenizerPart): Splitter {
   const addSpace = config.add_prefix_space ?? true;
   const useRegex = config.use_regex ?? true;
   return (text) => {
@@ -36,54 +109,19 @@ function asByteCharacters(word: string): string {
   return result;
 }
 
-/** Splits at Unicode white space, as Rust does. JavaScript's `\s` includes U+FEFF and lacks U+0085. */
-export function splitAtWhitespace(text: string): string[] {
-  return text.split(whitespace).filter((word) => word !== '');
-}
-
-/** Replaces spaces by `▁`, puts one in front and splits before each. Undefined if the rule depends on the position in the text. */
-export function metaspaceSplitter(config: TokenizerPart): Splitter | undefined {
-  const scheme = config.prepend_scheme ?? (config.add_prefix_space === false ? 'never' : 'always');
-  if (scheme === 'first') return undefined;
-  const mark = config.replacement ?? '▁';
-  return (text) => {
+/** Replaces spaces by `▁`, puts one in front and splits before each. */
+function metaspaceSplitter(part: TokenizerPart): Splitter {
+  const scheme = part.prepend_scheme ?? (part.add_prefix_space === false ? 'never' : 'always');
+  if (!['always', 'first', 'never'].includes(scheme)) {
+    throw unsupported('pre-tokenizer', part, ` with the prepend_scheme ${JSON.stringify(scheme)}`);
+  }
+  const mark = part.replacement ?? '▁';
+  return (text, isFirst) => {
     const marked = text.replaceAll(' ', mark);
-    const whole = scheme === 'always' && !marked.startsWith(mark) ? mark + marked : marked;
-    if (config.split === false) return [whole];
+    const prepends = scheme === 'always' || (scheme === 'first' && isFirst);
+    const whole = prepends && !marked.startsWith(mark) ? mark + marked : marked;
+    if (part.split === false) return [whole];
     const [first, ...rest] = whole.split(mark);
     return [...(first === '' ? [] : [first!]), ...rest.map((word) => mark + word)];
   };
-}
-
-/** What a pattern may consist of: literals, classes, groups and quantifiers that mean the same in the reference and in JavaScript. */
-const UNDERSTOOD =
-  /^(?:\\p\{[LN]\}|\\[sSrn]|\(\?i:[a-z'|]*\)|\(\?[!:=]|\{\d+(?:,\d*)?\}|[a-zA-Z0-9'| ()?+*]|\[\^?(?:\\p\{[LN]\}|\\[srn])+\])+$/;
-
-/** Splits a text into the matches of the pattern and what is between them. Undefined for another behaviour, or a pattern of other parts. */
-export function patternSplitter({ pattern, behavior, invert }: TokenizerPart): Splitter | undefined {
-  const source = pattern?.Regex;
-  if (source === undefined || behavior !== 'Isolated' || invert === true || !UNDERSTOOD.test(source)) {
-    return undefined;
-  }
-  const exact = source
-    .replace(/\(\?i:([^()]*)\)/g, (_, letters: string) => `(?:${letters.replace(/[a-z]/g, eitherCase)})`)
-    .replace(/\\(?:p\{[LN]\}|[sS])/g, (name) => patternClasses[name]!);
-  const matcher = new RegExp(exact, 'gv');
-  return (text) => {
-    const parts: string[] = [];
-    let end = 0;
-    for (const { 0: match, index } of text.matchAll(matcher)) {
-      if (index > end) parts.push(text.slice(end, index));
-      if (match !== '') parts.push(match);
-      end = index + match.length;
-    }
-    if (end < text.length) parts.push(text.slice(end));
-    return parts;
-  };
-}
-
-/** A letter without regard to case: ſ and K are other cases of s and k. Node.js 22 has no `(?i:…)`. */
-function eitherCase(letter: string): string {
-  const others: Readonly<Record<string, string>> = { s: '\u017f', k: '\u212a' };
-  return `[${letter}${letter.toUpperCase()}${others[letter] ?? ''}]`;
 }

@@ -1,3 +1,5 @@
+import type { Splitter } from './splitters.ts';
+import type { TokenizerFile } from './tokenizer-file.ts';
 import { cjkClass } from './tokenizers-unicode.ts';
 
 /** Whether a text may be split before the character at `at`: its ids are the ids of the two parts, one after the other. */
@@ -10,7 +12,7 @@ const CHARACTERS_PER_TOKEN = 8;
 
 /**
  * The ids of `text`, exact up to `atMost`: a result of at most `atMost` ids is complete, and in a longer result the first `atMost`
- * ids are exact. The library takes half a second per megabyte, so only the head of a long text is tokenised, up to a `boundary`.
+ * ids are exact. A megabyte takes half a second, so only the head of a long text is tokenised, up to a `boundary`.
  * Without boundaries (null), the whole text is tokenised.
  */
 export function idsOfHead(
@@ -39,6 +41,40 @@ function lastBoundary(text: string, from: number, boundary: TextBoundary): numbe
 }
 
 /**
+ * Normalisers under which a text may be split before a single space between two ASCII letters or digits: they keep that space, and the
+ * result on one side of it does not depend on the other side.
+ */
+const LOCAL_NORMALIZERS = ['Precompiled', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'Strip', 'StripAccents'];
+
+/** Where a long text may be split; null if nowhere. */
+export function boundaryOf(file: TokenizerFile, split: Splitter): TextBoundary | null {
+  const { normalizer, added_tokens: added = [] } = file;
+  // Whether a token is a single word depends on the character after it.
+  if (added.some((token) => token.single_word === true)) return null;
+  const contents = added.map((token) => token.content);
+  if (hasBertWords(file)) return bertBoundary(contents, normalizer?.handle_chinese_chars ?? true);
+  const normalizers = normalizer == null ? [] : (normalizer.normalizers ?? [normalizer]);
+  const isLocal = normalizers.every(
+    ({ type = '', pattern }) => LOCAL_NORMALIZERS.includes(type) || (type === 'Replace' && pattern?.Regex === ' {2,}'),
+  );
+  return isLocal && splitsBeforeSpaces(split) ? wordBoundary(contents) : null;
+}
+
+/** Whether words are the same if a text is split at white space. */
+export function hasBertWords({ normalizer, pre_tokenizer }: TokenizerFile): boolean {
+  return normalizer?.type === 'BertNormalizer' && pre_tokenizer?.type === 'BertPreTokenizer';
+}
+
+/** Whether a word ends where a single space stands between two ASCII letters or digits. */
+function splitsBeforeSpaces(split: Splitter): boolean {
+  return ['a b', 'a 1', '1 a', '1 1'].every((text) => {
+    const head = split(text.charAt(0), true);
+    const whole = split(text, true);
+    return whole.length > head.length && head.every((word, at) => word === whole[at]);
+  });
+}
+
+/**
  * Boundaries for a tokenizer with BERT's normaliser and pre-tokenizer: white space, ASCII punctuation and (if separated)
  * CJK characters. Null if an added token could cross a boundary.
  *
@@ -46,7 +82,7 @@ function lastBoundary(text: string, from: number, boundary: TextBoundary): numbe
  * combining marks after a base character, and no word contains a boundary character. Added tokens such as `[SEP]` are matched in
  * the raw text, before words, so their characters are not boundaries.
  */
-export function bertBoundary(addedTokens: readonly string[], separatesCjk: boolean): TextBoundary | null {
+function bertBoundary(addedTokens: readonly string[], separatesCjk: boolean): TextBoundary | null {
   const inAddedTokens = new Set(addedTokens.join(''));
   const whitespaceOrCjk = new RegExp(`[\\s${cjkClass}]`, 'u');
   if (whitespaceOrCjk.test([...inAddedTokens].join(''))) return null;
@@ -67,7 +103,7 @@ export function bertBoundary(addedTokens: readonly string[], separatesCjk: boole
  * Splitting at these boundaries is exact: a word begins with its space, normalisers that work per character or grapheme do not
  * change the three characters, and an added token strips only the white space next to it.
  */
-export function wordBoundary(addedTokens: readonly string[]): TextBoundary | null {
+function wordBoundary(addedTokens: readonly string[]): TextBoundary | null {
   // A token of several spaces (ModernBERT has some) does not match a single one.
   const crossing = addedTokens.filter((token) => !/^\s{2,}$/.test(token));
   if (crossing.some((token) => /^[A-Za-z0-9]|\s|[A-Za-z0-9]$/.test(token))) return null;

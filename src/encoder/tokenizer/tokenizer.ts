@@ -1,53 +1,51 @@
-import { Tokenizer } from '@huggingface/tokenizers';
 import { invalidModel, type JsonObject, readJsonFile } from '../model/json-file.ts';
-import { idsOfHead, type TextBoundary } from './text-boundary.ts';
+import { type AddedTokenSplit, splitsAtAddedTokens } from './added-tokens.ts';
+import { type Framing, openFraming, type PairFraming } from './framing.ts';
+import { openNormalizer } from './normalizers.ts';
+import { openSplitter, type Splitter } from './splitters.ts';
+import { boundaryOf, hasBertWords, idsOfHead, type TextBoundary } from './text-boundary.ts';
+import { openModel, type WordEncoder } from './token-model.ts';
 import type { AddedToken, TokenizerFile } from './tokenizer-file.ts';
-import {
-  applyReferenceRules,
-  canSplitAtWhitespace,
-  fileForLibrary,
-  type LibraryTokenizer,
-  whitespaceStripper,
-} from './tokenizer-rules.ts';
 
 /**
- * Turns a text into token ids by a tokenizer.json. The ids equal the ids of the reference implementation (Rust `tokenizers`) for BERT's
- * WordPiece, RoBERTa's byte-level BPE and XLM-R's Unigram; `tokenizer-rules.ts` replaces the library's functions that differ. The
- * file's `truncation` and `padding` sections are ignored: limits come from the model's description (`truncation.ts`).
+ * Turns a text into token ids by a tokenizer.json. The ids equal the ids of the reference implementation (Rust `tokenizers` 0.23): a file
+ * with a component whose ids could differ is refused. The file's `truncation` and `padding` sections are ignored: limits come from the
+ * model's description (`truncation.ts`).
  *
  * Special tokens written in a text (`[SEP]`, case-sensitive) become special tokens, as in other retrieval servers. A lone surrogate
  * is read as U+FFFD, as UTF-8 encodes it; BERT's normaliser removes it, together with NUL and control characters. Combining marks
  * after the 30th in a row are dropped (`normalizers.ts`). Tokenising takes linear time in the length of a text.
  */
 export class TextTokenizer {
-  readonly #tokenizer: LibraryTokenizer;
-  readonly #stripWhitespace: (text: string) => string;
+  readonly #normalize: (text: string) => string;
+  readonly #addedTokens: { readonly raw: AddedTokenSplit; readonly normalized: AddedTokenSplit };
+  readonly #split: Splitter;
+  readonly #encodeWord: WordEncoder;
+  readonly #framing: Framing;
   readonly #boundary: TextBoundary | null;
   /** Whether a text may be split at white space and its parts tokenised separately without changing an id. */
   readonly splitsAtWhitespace: boolean;
-  /** Ids that the post-processor puts before and after the text's own ids: [CLS] and [SEP]. */
-  readonly leadingIds: readonly number[];
-  readonly trailingIds: readonly number[];
-  /** Special tokens of a pair (`framePair`); null if the post-processor has no template for pairs. */
-  readonly #pair: PairFraming | null;
   /** Separates two parts of one text: `[SEP]`, else the model's own separator; null if the model has none. */
   readonly separator: { readonly text: string; readonly id: number } | null;
 
-  /** `path` is used in messages. Throws MODEL_INVALID if the library cannot use the file. */
+  /** `path` is used in messages. Throws MODEL_INVALID for a file that is not a tokenizer.json, or whose ids could differ from the reference's. */
   constructor(json: JsonObject, path: string) {
     const file = json as TokenizerFile;
+    const { normalizer, pre_tokenizer: words, model, post_processor: processor, added_tokens: added } = file;
     try {
-      // The second argument is tokenizer_config.json, which the reference ignores.
-      this.#tokenizer = new Tokenizer(fileForLibrary(file), {}) as unknown as LibraryTokenizer;
-      this.#stripWhitespace = whitespaceStripper(file);
-      this.#boundary = applyReferenceRules(this.#tokenizer, file);
-      this.splitsAtWhitespace = this.#boundary !== null && canSplitAtWhitespace(file);
-      [this.leadingIds, this.trailingIds] = this.#findFramingIds();
-      this.#pair = this.#findPairFraming(file.post_processor?.type);
-      this.separator = this.#findSeparator(file.added_tokens ?? []);
+      this.#normalize = normalizer == null ? (text) => text : openNormalizer(normalizer);
+      this.#split = words == null ? (text) => [text] : openSplitter(words);
+      this.#encodeWord = openModel(model ?? {}, added ?? []);
+      this.#addedTokens = splitsAtAddedTokens(added ?? [], this.#normalize);
+      this.#framing = openFraming(processor ?? null);
+      this.#boundary = boundaryOf(file, this.#split);
+      this.splitsAtWhitespace = this.#boundary !== null && hasBertWords(file);
+      this.separator = this.#findSeparator(added ?? []);
     } catch (error) {
       throw invalidModel(
-        `${path} is not a usable tokenizer: ${(error as Error).message}. Fetch the model's tokenizer.json again.`,
+        `${path} is not a usable tokenizer: ${(error as Error).message}. Trawl reads a tokenizer.json only if its ids equal those of ` +
+          "Python's tokenizers. If the file is damaged, fetch it again; otherwise a server of embeddings can run the model: " +
+          '--model http://HOST:PORT (docs/endpoints.md).',
         { cause: error },
       );
     }
@@ -55,6 +53,15 @@ export class TextTokenizer {
 
   static async load(path: string): Promise<TextTokenizer> {
     return new TextTokenizer(await readJsonFile(path), path);
+  }
+
+  /** Ids that the post-processor puts before and after the text's own ids: [CLS] and [SEP]. */
+  get leadingIds(): readonly number[] {
+    return this.#framing.before;
+  }
+
+  get trailingIds(): readonly number[] {
+    return this.#framing.after;
   }
 
   /** Number of special tokens around a text; every token limit includes them. */
@@ -86,64 +93,30 @@ export class TextTokenizer {
   }
 
   #pairFraming(): PairFraming {
-    if (this.#pair !== null) return this.#pair;
+    if (this.#framing.pair !== undefined) return this.#framing.pair;
     throw invalidModel("The tokenizer's post-processor has no template for pairs, which a cross-encoder needs.");
   }
 
   #idsOf(text: string): number[] {
-    const wellFormed = text.replace(/\p{Surrogate}/gu, '\uFFFD');
-    return this.#tokenizer.encode(this.#stripWhitespace(wellFormed), { add_special_tokens: false }).ids;
+    const ids: number[] = [];
+    for (const [i, section] of this.#addedTokens.raw(text.replace(/\p{Surrogate}/gu, '\uFFFD')).entries()) {
+      const parts = typeof section === 'number' ? [section] : this.#addedTokens.normalized(this.#normalize(section));
+      for (const [j, part] of parts.entries()) {
+        if (typeof part === 'number') ids.push(part);
+        else if (part !== '') this.#pushWords(part, i + j === 0, ids);
+      }
+    }
+    return ids;
   }
 
-  #findFramingIds(): [number[], number[]] {
-    const content = this.#idsOf('a');
-    const framed = this.#tokenizer.encode('a').ids;
-    const start = indexOfRun(framed, content);
-    if (start < 0) throw new Error('its post-processor changes the ids of the text');
-    return [framed.slice(0, start), framed.slice(start + content.length)];
-  }
-
-  #findPairFraming(postProcessor: string | undefined): PairFraming | null {
-    const content = this.#idsOf('a');
-    const { ids, token_type_ids: types = [] } = this.#tokenizer.encode('a', {
-      text_pair: 'a',
-      add_special_tokens: true,
-      return_token_type_ids: true,
-    });
-    const first = indexOfRun(ids, content);
-    const second = first < 0 ? -1 : indexOfRun(ids, content, first + content.length);
-    if (second < 0) return null;
-    return {
-      before: ids.slice(0, first),
-      between: ids.slice(first + content.length, second),
-      after: ids.slice(second + content.length),
-      // The reference gives all tokens of RoBERTa's pairs type 0; the library gives 0 and 1.
-      secondType: postProcessor === 'RobertaProcessing' ? 0 : (types[second] ?? 0),
-    };
+  #pushWords(text: string, isFirst: boolean, ids: number[]): void {
+    for (const word of this.#split(text, isFirst)) for (const id of this.#encodeWord(word)) ids.push(id);
   }
 
   #findSeparator(addedTokens: readonly AddedToken[]): TextTokenizer['separator'] {
-    const lastId = this.trailingIds.at(-1);
-    const own = lastId === undefined ? undefined : this.#tokenizer.id_to_token(lastId);
-    for (const text of ['[SEP]', own]) {
-      const id = text === undefined ? undefined : this.#tokenizer.token_to_id(text);
-      if (text !== undefined && id !== undefined && addedTokens.some((token) => token.content === text)) {
-        return { text, id };
-      }
-    }
-    return null;
+    const token =
+      addedTokens.find(({ content }) => content === '[SEP]') ??
+      addedTokens.find(({ id }) => id === this.trailingIds.at(-1));
+    return token === undefined ? null : { text: token.content, id: token.id };
   }
-}
-
-/** Where a run of ids begins in others, from a position on; -1 if nowhere. */
-function indexOfRun(ids: readonly number[], run: readonly number[], from = 0): number {
-  return ids.findIndex((_, at) => at >= from && run.every((id, i) => ids[at + i] === id));
-}
-
-/** Special tokens before, between and after two texts. Those after have the second text's type, the others 0. */
-interface PairFraming {
-  readonly before: readonly number[];
-  readonly between: readonly number[];
-  readonly after: readonly number[];
-  readonly secondType: number;
 }

@@ -1,27 +1,27 @@
-/** A Unigram model of a tokenizer.json: pieces with their log probabilities, in the order of their ids. */
-export interface UnigramModel {
-  readonly vocab: readonly (readonly [piece: string, score: number])[];
-  readonly unk_id: number;
-}
+import { invalidModel } from '../model/json-file.ts';
+import { type ModelPart, unsupported } from './tokenizer-file.ts';
 
 /** By how much an unknown character is less likely than the least likely piece, as a difference of log probabilities. */
 const UNKNOWN_PENALTY = 10;
 
 /**
- * Splits words into pieces: the most likely segmentation of each word (Viterbi), with the reference's rules. Of equally likely
- * segmentations, the one whose last piece begins first wins; adjacent unknown characters form one unknown piece. The library builds
- * a tree of maps instead, which takes 340 MB and 1.5 s per worker for XLM-R's 250,000 pieces.
+ * Splits a word into pieces: its most likely segmentation (Viterbi), with the reference's rules. Of equally likely segmentations, the one
+ * whose last piece begins first wins; adjacent unknown characters form one unknown piece.
  */
-export function unigramEncoder(model: UnigramModel): (words: readonly string[]) => string[] {
-  const { vocab, unk_id: unknownId } = model;
+export function unigramEncoder(part: ModelPart): (word: string) => number[] {
+  const { unk_id: unknownId } = part;
+  const vocab = Array.isArray(part.vocab) ? (part.vocab as readonly (readonly [string, number])[]) : [];
+  if (part.byte_fallback === true) throw unsupported('model', part, ' with byte_fallback');
+  if (unknownId == null || vocab[unknownId] === undefined) {
+    throw invalidModel(`its unk_id ${JSON.stringify(unknownId)} is not in its vocabulary`);
+  }
   const pieces = new PieceTrie(vocab.map(([piece]) => piece));
   const scores = Float64Array.from(vocab, ([, score]) => score);
   let unknownScore = Number.POSITIVE_INFINITY;
   for (const score of scores) unknownScore = Math.min(unknownScore, score);
   unknownScore -= UNKNOWN_PENALTY;
-  const unknown = vocab[unknownId]![0];
 
-  function piecesOf(word: string): string[] {
+  return (word) => {
     const size = word.length;
     const best = new Float64Array(size + 1);
     const from = new Int32Array(size + 1).fill(-1);
@@ -42,18 +42,13 @@ export function unigramEncoder(model: UnigramModel): (words: readonly string[]) 
       if (!single) offer(next, start, unknownId, best[start]! + unknownScore);
       start = next;
     }
-    const result: string[] = [];
-    let wasUnknown = false;
+    const result: number[] = [];
     for (let end = size; end > 0; end = from[end]!) {
-      const isUnknown = ids[end] === unknownId;
-      if (!isUnknown) result.push(word.slice(from[end], end));
-      else if (!wasUnknown) result.push(unknown);
-      wasUnknown = isUnknown;
+      const id = ids[end]!;
+      if (id !== unknownId || result.at(-1) !== unknownId) result.push(id);
     }
     return result.reverse();
-  }
-
-  return (words) => words.flatMap(piecesOf);
+  };
 }
 
 /** A set of strings that finds all members that start at a position of a text. A trie in one hash table: (node, code unit) → node. */

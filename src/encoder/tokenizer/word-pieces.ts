@@ -1,49 +1,46 @@
-/** The fields of the library's WordPiece model that are used. */
-export interface WordPieceModel {
-  readonly config: { readonly continuing_subword_prefix: string };
-  /** Pieces (with the prefix if they continue a word) and added tokens. */
-  readonly tokens_to_ids: ReadonlyMap<string, number>;
-  readonly unk_token: string;
-  readonly max_input_chars_per_word: number;
-}
+import { invalidModel } from '../model/json-file.ts';
+import type { ModelPart } from './tokenizer-file.ts';
 
-/**
- * Splits words into pieces greedily, with the same result as the library's method. The library tries every end of a word for every
- * start and joins the characters each time, which takes 5 s for 512 words of 100 rare letters.
- */
-export function wordPieceEncoder(model: WordPieceModel): (words: readonly string[]) => string[] {
-  const { tokens_to_ids: vocabulary, unk_token: unknown, max_input_chars_per_word: maxCharacters } = model;
-  const prefix = model.config.continuing_subword_prefix;
+/** Splits a word greedily into the longest pieces of the vocabulary; a word that cannot be split, or is too long, is unknown. */
+export function wordPieceEncoder(part: ModelPart, vocabulary: ReadonlyMap<string, number>): (word: string) => number[] {
+  const prefix = part.continuing_subword_prefix ?? '##';
+  const maxCharacters = part.max_input_chars_per_word ?? 100;
+  const unknown = unknownId(part, vocabulary);
   let longest = 0;
   for (const piece of vocabulary.keys()) longest = Math.max(longest, piece.length);
 
-  /** End of the longest piece that starts at `start`; 0 if there is none. */
-  function pieceEnd(word: string, offsets: readonly number[], start: number): number {
-    for (let end = Math.min(offsets.length - 1, start + longest); end > start; end--) {
-      const part = word.slice(offsets[start], offsets[end]);
-      if (vocabulary.has(start === 0 ? part : prefix + part)) return end;
-    }
-    return 0;
-  }
-
-  /** Null if the word cannot be split into pieces or is too long. */
-  function piecesOf(word: string): string[] | null {
+  return (word) => {
     // A character has at most two code units.
-    if (word.length > 2 * maxCharacters) return null;
+    if (word.length > 2 * maxCharacters) return [unknown];
     // Start of each character, and the end of the word: a piece never splits a character.
     const offsets = [0];
     for (const character of word) offsets.push(offsets.at(-1)! + character.length);
-    if (offsets.length - 1 > maxCharacters) return null;
-    const pieces: string[] = [];
+    if (offsets.length - 1 > maxCharacters) return [unknown];
+    const ids: number[] = [];
     for (let start = 0; start < offsets.length - 1; ) {
-      const end = pieceEnd(word, offsets, start);
-      if (end === 0) return null;
-      const part = word.slice(offsets[start], offsets[end]);
-      pieces.push(start === 0 ? part : prefix + part);
+      let end = Math.min(offsets.length - 1, start + longest);
+      let id: number | undefined;
+      for (; end > start; end--) {
+        const piece = word.slice(offsets[start], offsets[end]);
+        id = vocabulary.get(start === 0 ? piece : prefix + piece);
+        if (id !== undefined) break;
+      }
+      if (id === undefined) return [unknown];
+      ids.push(id);
       start = end;
     }
-    return pieces;
-  }
+    return ids;
+  };
+}
 
-  return (words) => words.flatMap((word) => piecesOf(word) ?? [unknown]);
+/** A vocabulary of whole words. */
+export function wordEncoder(part: ModelPart, vocabulary: ReadonlyMap<string, number>): (word: string) => number[] {
+  const unknown = unknownId(part, vocabulary);
+  return (word) => [vocabulary.get(word) ?? unknown];
+}
+
+function unknownId({ unk_token: token = '[UNK]' }: ModelPart, vocabulary: ReadonlyMap<string, number>): number {
+  const id = token === null ? undefined : vocabulary.get(token);
+  if (id === undefined) throw invalidModel(`its unk_token ${JSON.stringify(token)} is not in its vocabulary`);
+  return id;
 }

@@ -36,7 +36,13 @@ export async function openNativeRowFilters(
   return {
     rows: (test, signal) =>
       calls.run(async () => new RowBitmap(rows, await kernel.filterRows(handles, test, rows, signal))),
-    extremes: (column, request) => calls.run(() => columnExtremes(sources[column]!.paths, request)),
+    extremes: (column, request) =>
+      calls.run(async () => {
+        const values = await columnExtremes(sources[column]!.paths, request);
+        // Fails if a file was written to since it was opened.
+        await kernel.filterRows([handles[column]!], { type: 'exists', column: 0 }, rows);
+        return values;
+      }),
     close: () => calls.close(closeAll),
   };
 }

@@ -29,6 +29,11 @@ export interface WritableIndexes {
   /** Documents as they are now, in the order of their ids. @throws TrawlError NOT_FOUND. */
   read(name: string, ids: readonly string[]): Promise<readonly (StoredDocument | null)[]>;
   /**
+   * To be called before a search: after half a minute without one, the search waits for what was written, as in Elasticsearch, unless the
+   * settings have a `refresh_interval`. Nothing for other indexes.
+   */
+  beforeSearch(name: string): Promise<void>;
+  /**
    * Makes all documents visible to searches that were stored before the call. Calls at the same time share the work.
    *
    * @throws TrawlError NOT_FOUND, DISK_FULL, OUTPUT_NOT_WRITABLE: searches keep what they had, and no document is lost.

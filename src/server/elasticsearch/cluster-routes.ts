@@ -26,6 +26,8 @@ export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
   { method: ['GET', 'POST'], url: '/:index/_analyze', handle: analyze },
   { method: 'GET', url: '/_cat/indices', handle: catIndices },
   { method: 'GET', url: '/_cat/indices/:index', handle: catIndices },
+  // elasticsearch-py's `reindex` asks whether the target is a data stream.
+  { method: 'GET', url: '/_data_stream/:index', handle: () => jsonReply({ data_streams: [] }) },
   { method: ['GET', 'HEAD'], url: '/:index', handle: describe },
   { method: 'GET', url: '/:index/_mapping', handle: describeMapping },
   { method: 'GET', url: '/:index/_settings', handle: describeSettings },

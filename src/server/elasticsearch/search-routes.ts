@@ -1,3 +1,4 @@
+import { untilAborted } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import { EMPTY_ANSWER, type Hit, hasOtherHits } from '../../search/calls/query-outcome.ts';
 import { addTimings, NO_TIMINGS } from '../../search/timings.ts';
@@ -148,11 +149,17 @@ async function count(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
   return { pieces: [`{"count":${total},"_shards":${shardsJson(indexes.length)}}`], searches: { count: 1, timings } };
 }
 
-function searchIndexes(asked: ElasticsearchRequest, search: SearchRequest, names: IndexNames): Promise<SearchResult> {
+async function searchIndexes(
+  asked: ElasticsearchRequest,
+  search: SearchRequest,
+  names: IndexNames,
+): Promise<SearchResult> {
   const { request, signal, routes } = asked;
   const indexes = searchedIndexes(asked, names);
   refuseTooLarge(search, routes.config);
   const definitionOf = (index: string) => routes.config.writable?.definition(index);
+  const ready = indexes.map((name) => routes.config.writable?.beforeSearch(name));
+  await untilAborted(Promise.all(ready), signal);
   return withIndexes(asked, indexes, async (retrievers) => {
     const result = await withinTime(search, signal, (limited) => runSearch(retrievers, search, definitionOf, limited));
     request.hooked?.note([result.perturbed]);

@@ -35,6 +35,7 @@ const STATUSES: Readonly<Partial<Record<ErrorCode, number>>> = {
   // A restarted encoder thread answers the next attempt.
   ENCODER_FAILED: 503,
   ENDPOINT_FAILED: 503,
+  RERANK_FAILED: 503,
   // The check of an endpoint found another model; it may be started again with the right one.
   MODEL_MISMATCH: 503,
   // A reload opens the index again, or says why it cannot.
@@ -63,9 +64,9 @@ const DAMAGED =
   'A file of this index or of its model was changed or damaged while the server had it open, or cannot be read, so the index answers nothing until it is ' +
   "reloaded. The server's log names the file.";
 
-/** Whether the operator has to act: a bug, or a file of an index that changed. */
+/** Whether the operator has to act: a bug, a file of an index that changed, or a reranker that fails. */
 export function isForOperator(code: ErrorCode): boolean {
-  return ERROR_STATUS[code] === 500 || MESSAGES[code] === DAMAGED;
+  return ERROR_STATUS[code] === 500 || MESSAGES[code] === DAMAGED || code === 'RERANK_FAILED';
 }
 
 /** What clients get in place of messages for operators, which name internal addresses and options. The log has the messages. */
@@ -74,7 +75,8 @@ const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   INDEX_FILE_MISSING: DAMAGED,
   INDEX_FILE_TRUNCATED: DAMAGED,
   INDEX_FILE_FOREIGN: DAMAGED,
-  ENDPOINT_FAILED: "The server's encoder did not answer, or gave an unusable answer. Send the request again.",
+  ENDPOINT_FAILED: "The server's encoder did not answer, or gave an unusable answer",
+  RERANK_FAILED: "The server's reranker did not answer, or gave an unusable answer",
   ENDPOINT_REFUSED: "The server's encoder refuses a text, for its length for example. Shorten it.",
   MODEL_MISMATCH: "The server's encoder is not the one of the index. Send the request again later.",
 };
@@ -83,9 +85,11 @@ const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
 export function clientError(error: TrawlError): TrawlError {
   const message = MESSAGES[error.code];
   if (message === undefined) return error;
-  const { query } = error.details;
+  const { query, fault } = error.details;
   const position = typeof query === 'number' ? `Query ${query}: ` : '';
-  return new TrawlError(error.code, position + message, { details: error.details, cause: error });
+  const isFailure = error.code === 'ENDPOINT_FAILED' || error.code === 'RERANK_FAILED';
+  const more = isFailure ? `${fault === undefined ? '' : `: ${fault}`}. Send the request again.` : '';
+  return new TrawlError(error.code, position + message + more, { details: error.details, cause: error });
 }
 
 /** The message of an error that is part of a reply. The details of a 500 are only logged. */

@@ -182,3 +182,26 @@ test('a missing or damaged file of queries is refused, and leaves nothing behind
   const { stderr } = await mineRefused('--queries', QUESTIONS, '--out', join(folder, 'no', 'x'), '--format', 'dpr');
   assert.match(stderr, /its folder does not exist\. \[OUTPUT_NOT_WRITABLE\]/);
 });
+
+test('a lone surrogate of a passage or question does not make the file unreadable for other programs', async () => {
+  const corpus = join(folder, 'surrogates.jsonl');
+  const passages = Array.from({ length: 8 }, (_, i) => ({
+    id: `p${i}`,
+    contents: `rivers and bridges of town ${i} \ud83d`,
+  }));
+  writeFileSync(corpus, passages.map((passage) => `${JSON.stringify(passage)}\n`).join(''));
+  const queries = join(folder, 'surrogate-questions.jsonl');
+  writeFileSync(queries, `${JSON.stringify({ id: 'q', question: 'which town \udc00', gold_ids: ['p1'] })}\n`);
+  const small = join(folder, 'surrogates');
+  const built = await runTrawl(['index', corpus, '--out', small, '--model', 'token-average-256', '--quiet']);
+  assert.equal(built.code, 0, built.stderr);
+  const out = join(folder, 'surrogate-rows.jsonl');
+  const args = ['--format', 'flagembedding', '--near-duplicate', 'off', '--quiet'];
+  const mined = await runTrawl(['mine', small, '--queries', queries, '--out', out, ...args]);
+  assert.equal(mined.code, 0, mined.stderr);
+  for (const path of [out, `${out}.origins.jsonl`]) {
+    const text = readFileSync(path, 'utf8');
+    assert.doesNotMatch(text, /\\ud[89a-f]/, path);
+    assert.match(text, /\ufffd/, path);
+  }
+});

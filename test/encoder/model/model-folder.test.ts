@@ -161,6 +161,17 @@ test('a model name is looked up in the collections; a path is used as it is', as
     () => locateModelFolder('gpu-1:8000', [collection]),
     trawlError('MODEL_NOT_FOUND', /write http:\/\/gpu-1:8000/),
   );
+  for (const [name, content, message] of [
+    [
+      'model.gguf',
+      'GGUF\x03\0\0\0',
+      /a GGUF model of llama\.cpp; expected the folder of a model\. Serve it with llama\.cpp/,
+    ],
+    ['model.bin', 'x', /is a file; expected the folder of a model\. Name the folder/],
+  ] as const) {
+    await writeFile(join(empty, name), content);
+    assert.throws(() => locateModelFolder(join(empty, name), []), trawlError('MODEL_NOT_FOUND', message));
+  }
   assert.throws(() => locateModelFolder('', [collection]), trawlError('MODEL_NOT_FOUND', /Model "" not found/));
 });
 
@@ -282,4 +293,67 @@ test('the pooling is read from the folder that modules.json names, and its confi
   await assert.rejects(readModelFolder(missing), trawlError('MODEL_INVALID', /7_Pooling.config\.json is missing/));
   const outside = await transformersModel(t, 'outside', { 'modules.json': modules('../1_Pooling') });
   await assert.rejects(readModelFolder(outside), trawlError('MODEL_INVALID', /inside the folder/));
+});
+
+test('settings of sentence-transformers are followed', async (t) => {
+  const identityWith = async (files: Record<string, unknown>) => {
+    const folder = await transformersModel(t, 'plain', files);
+    return (await readModelFolder(folder)).identity;
+  };
+  const prefixesOf = async (sentence: object) =>
+    (await identityWith({ 'config_sentence_transformers.json': sentence })).prefixes;
+  const prompts = { query: 'ask: ', passage: 'old: ', document: 'tell: ', other: 'any: ' };
+  assert.deepEqual(await prefixesOf({ prompts }), { query: 'ask: ', passage: 'tell: ' });
+  const both = { query: '', document: 'tell: ', other: 'any: ' };
+  assert.deepEqual(await prefixesOf({ prompts: both, default_prompt_name: 'other' }), { query: '', passage: 'tell: ' });
+  assert.deepEqual(await prefixesOf({ prompts: { other: 'any: ' }, default_prompt_name: null }), {
+    query: '',
+    passage: '',
+  });
+  for (const name of ['roberta', 'distilbert', 'camembert', 'albert', 'xlm-roberta', 'xlnet']) {
+    const { maxTokens } = await identityWith({ [`sentence_${name}_config.json`]: { max_seq_length: 77 } });
+    assert.equal(maxTokens.passage, 77, name);
+  }
+  const plain = { 'modules.json': [{ type: 'sentence_transformers.models.Transformer' }] };
+  for (const [name, metric] of [
+    ['dot', 'inner-product'],
+    ['euclidean', 'l2'],
+    ['cosine', 'cosine'],
+  ]) {
+    const files = { ...plain, 'config_sentence_transformers.json': { similarity_fn_name: name } };
+    assert.equal((await identityWith(files)).similarity, metric);
+  }
+  const pooling = { '1_Pooling/config.json': { pooling_mode: ['cls'], include_prompt: false } };
+  assert.equal((await identityWith(pooling)).pooling, 'cls', 'without prompts, include_prompt changes nothing');
+});
+
+test('a setting of sentence-transformers that Trawl does not follow is refused by its name', async (t) => {
+  const sentence = 'config_sentence_transformers.json';
+  const transformer = 'sentence_bert_config.json';
+  const tokenizer = 'tokenizer_config.json';
+  const module = (name: string) => ({ type: `sentence_transformers.models.${name}` });
+  const refused: readonly (readonly [Record<string, unknown>, RegExp])[] = [
+    [
+      {
+        [sentence]: { prompts: { query: 'ask: ' } },
+        '1_Pooling/config.json': { pooling_mode: 'mean', include_prompt: false },
+      },
+      /1_Pooling.config\.json: include_prompt is false/,
+    ],
+    [{ [sentence]: { prompts: { query: 'ask: ' }, default_prompt_name: 'query' } }, /default_prompt_name is "query"/],
+    [{ [sentence]: { similarity_fn_name: 'manhattan' } }, /similarity_fn_name is "manhattan"/],
+    [{ [sentence]: { truncate_dim: 8 } }, /truncate_dim is 8/],
+    [{ [transformer]: { processing_kwargs: { text: { max_length: 5 } } } }, /processing_kwargs is \{"text"/],
+    [{ [transformer]: { tokenizer_args: { do_lower_case: false } } }, /tokenizer_args is/],
+    [{ [transformer]: { transformer_task: 'fill-mask' } }, /transformer_task is "fill-mask"/],
+    [{ [transformer]: { module_output_name: 'sentence_embedding' } }, /module_output_name is "sentence_embedding"/],
+    [{ [tokenizer]: { truncation_side: 'left' } }, /truncation_side is "left".*set it to "right"/],
+    [{ [tokenizer]: { do_lower_case: false } }, /change its tokenizer\.json.*trawl model add/],
+    [{ 'modules.json': ['Transformer', 'Normalize', 'Pooling'].map(module) }, /Expected them in the order/],
+    [{ 'modules.json': ['Transformer', 'Pooling', 'Pooling'].map(module) }, /Expected them in the order/],
+  ];
+  for (const [files, message] of refused) {
+    const folder = await transformersModel(t, 'plain', files);
+    await assert.rejects(readModelFolder(folder), trawlError('MODEL_INVALID', message));
+  }
 });

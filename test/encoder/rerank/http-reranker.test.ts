@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { HttpReranker, type HttpRerankerOptions } from '../../../src/encoder/rerank/http-reranker.ts';
 import { rerankScores } from '../../../src/encoder/rerank/rerank-api.ts';
+import { clientMessage } from '../../../src/server/errors/error-status.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 import { serve } from '../../server/build.ts';
 
@@ -15,9 +16,13 @@ interface Asked {
 type Answer = (asked: Asked, count: number, response: ServerResponse, request: IncomingMessage) => unknown;
 
 /** A server that answers with the JSON that `answer` returns; undefined: `answer` has sent the response. */
-async function rerankServer(t: TestContext, answer: Answer): Promise<{ url: string; asked: Asked[] }> {
+async function rerankServer(t: TestContext, answer: Answer, info?: object): Promise<{ url: string; asked: Asked[] }> {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
+    if (request.method === 'GET') {
+      const isInfo = info !== undefined && request.url === '/info';
+      return void response.writeHead(isInfo ? 200 : 404).end(JSON.stringify(info ?? {}));
+    }
     let text = '';
     request.setEncoding('utf8').on('data', (part: string) => (text += part));
     request.on('end', () => {
@@ -83,6 +88,47 @@ test('a list of more texts than TEI takes is sent in parts; key and model go wit
   assert.ok(asked.every(({ authorization }) => authorization === 'Bearer secret'));
 });
 
+test('a list is sent in parts of the size that the server states, or takes', async (t) => {
+  const refusing: Answer = (one, count, response, request) =>
+    one.body.texts!.length > 8
+      ? void response.writeHead(413).end('{"error":"batch size 50 > maximum allowed batch size 8"}')
+      : tei(one, count, response, request);
+  const passages = Array.from({ length: 50 }, (_, i) => 'x'.repeat(i));
+  const scored = async (info: object | undefined, path = '') => {
+    const { url, asked } = await rerankServer(t, refusing, info);
+    const reranker = await opened(t, url + path);
+    const sizes = async () => {
+      const before = asked.length;
+      const [outcome] = (await reranker.score([{ query: 'q', passages }])).outcomes;
+      assert.ok(outcome?.ok);
+      assert.deepEqual(
+        [...outcome.scores],
+        passages.map(({ length }) => length),
+      );
+      return asked.slice(before).map(({ body }) => body.texts!.length);
+    };
+    return [await sizes(), await sizes()];
+  };
+  const eights = [8, 8, 8, 8, 8, 8, 2];
+  assert.deepEqual(await scored({ model_id: 'x', max_client_batch_size: 8 }), [eights, eights]);
+  assert.deepEqual(await scored({ max_client_batch_size: 8 }, '/rerank'), [eights, eights]);
+  for (const info of [undefined, {}, { max_client_batch_size: 0 }, { max_client_batch_size: '8' }]) {
+    assert.deepEqual(await scored(info), [[32, 16, 8, 8, 16, 8, 8, 8, 8, 2], eights], JSON.stringify(info));
+  }
+});
+
+test('a passage that is refused alone fails its list, with the reason of the server', async (t) => {
+  const { url } = await rerankServer(t, (one, count, response, request) =>
+    one.body.texts!.includes('bad')
+      ? void response.writeHead(422).end('{"error":"inputs must have less than 512 tokens"}')
+      : tei(one, count, response, request),
+  );
+  const reranker = await opened(t, url);
+  const [outcome] = (await reranker.score([{ query: 'q', passages: ['a', 'b', 'bad'] }])).outcomes;
+  assert.ok(outcome?.ok === false);
+  assert.ok(trawlError('RERANK_REFUSED', /status 422 \("inputs must have less than 512 tokens"\)/)(outcome.error));
+});
+
 test('a request is repeated after 429, 503 and a lost connection', async (t) => {
   const { url, asked } = await rerankServer(t, (one, count, response, request) => {
     if (count === 2) return status(response, 429, { 'retry-after': '0' });
@@ -138,8 +184,10 @@ test('replies with wrong counts, indices or scores are refused', () => {
     [2, 0.5],
   );
   for (const [reply, reason] of [
-    [{ results: [] }, /not a list/],
-    [null, /not a list/],
+    [{ results: [] }, /it is an object, not a list/],
+    [null, /it is null, not a list/],
+    [['a private text', 'b'], /it has a string in place of an object with index and score/],
+    [[{ index: 'a private text', score: 1 }, {}], /the index a string;/],
     [[{ index: 0, score: 1 }], /1 scores for 2 passages/],
     [
       [
@@ -162,7 +210,7 @@ test('replies with wrong counts, indices or scores are refused', () => {
       ],
       /index 0.5/,
     ],
-    [[{ index: 0, score: 1 }, null], /index undefined/],
+    [[{ index: 0, score: 1 }, null], /it has null in place of an object/],
     [
       [
         { index: 0, score: 1 },
@@ -188,6 +236,46 @@ test('replies with wrong counts, indices or scores are refused', () => {
     assert.throws(() => rerankScores('tei', reply, 2), trawlError('RERANK_FAILED', reason), JSON.stringify(reply));
   }
   assert.throws(() => rerankScores('cohere', [], 0), trawlError('RERANK_FAILED', /no list `results`/));
+});
+
+test('clients learn what is wrong with a reply, and neither the address nor a text of it', async (t) => {
+  const good = (scores: readonly unknown[]): string => JSON.stringify(scores);
+  const [first, second] = [
+    { index: 0, score: 1 },
+    { index: 1, score: 2 },
+  ];
+  const broken: Readonly<Record<string, readonly [string, RegExp]>> = {
+    nan: [
+      '[{"index": 0, "score": NaN}, {"index": 1, "score": 1}]',
+      /: a reply that is not JSON: it has NaN or Infinity\. /,
+    ],
+    missing: [good([first]), /: it has 1 scores for 2 passages\. /],
+    doubled: [good([first, first]), /: it has the index 0 twice\. /],
+    'out of range': [good([first, { ...second, index: 7 }]), /: it has the index 7; expected 0 to 1\. /],
+    'wrong count': [good([first, second, second]), /: it has 3 scores for 2 passages\. /],
+    html: ['<html>private</html>', /: a reply that is not JSON, but HTML or XML\. /],
+    empty: ['', /: an empty reply\. /],
+    strings: ['["private", "texts"]', /: it has a string in place of an object with index and score\. /],
+    null: ['null', /: it is null, not a list\. /],
+  };
+  const { url } = await rerankServer(t, (one, count, response, request) => {
+    const [reply] = broken[one.body.query] ?? [];
+    return reply === undefined ? tei(one, count, response, request) : void response.end(reply);
+  });
+  const reranker = await opened(t, url, { api: 'tei' });
+  for (const [query, [, expected]] of Object.entries(broken)) {
+    const [outcome] = (await reranker.score([{ query, passages: ['a', 'b'] }])).outcomes;
+    assert.ok(outcome?.ok === false, query);
+    const shown = clientMessage(outcome.error);
+    assert.match(shown, expected, query);
+    assert.doesNotMatch(shown, /private|127\.0\.0\.1|--rerank/);
+  }
+  const lost = await rerankServer(t, (one, count, response, request) =>
+    one.body.query === 'a' ? tei(one, count, response, request) : void request.socket.destroy(),
+  );
+  const [gone] = (await (await opened(t, lost.url, { api: 'tei' })).score([{ query: 'b', passages: ['a'] }])).outcomes;
+  assert.ok(gone?.ok === false);
+  assert.match(clientMessage(gone.error), /^The server's reranker did not answer.*: no connection.*, 5 times\. Send/);
 });
 
 test('a server that cannot be used is refused when it is opened', async (t) => {

@@ -10,6 +10,7 @@ import { TextTokenizer } from '../../../src/encoder/tokenizer/tokenizer.ts';
 import { runs } from '../../helpers/runs.ts';
 import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
 import { fixture } from '../model-fixtures.ts';
+import { assertSameIds, assertSameWords, readComponents } from './components.ts';
 
 const ALL = Number.POSITIVE_INFINITY;
 const BERT_TOKENIZER = join(packageRoot, 'models', 'token-average-256', 'tokenizer.json');
@@ -109,7 +110,7 @@ test('only the head of a long text is read if few ids are wanted', { skip: witho
 test('with added tokens that contain white space, texts are always read whole', async () => {
   const file = JSON.parse(await readFile(fixture('tokenizer.json'), 'utf8')) as { added_tokens: object[] };
   const token = {
-    id: 5,
+    id: 119,
     content: 'two words',
     special: true,
     normalized: false,
@@ -130,23 +131,102 @@ test('with the tokenizer of RoBERTa, texts are always read whole and the separat
     ...file,
     normalizer: { type: 'Lowercase' },
     pre_tokenizer: { type: 'Whitespace' },
-    added_tokens: [special(200, '<s>'), special(201, '</s>')],
+    added_tokens: [special(119, '<s>'), special(120, '</s>')],
     post_processor: {
       type: 'RobertaProcessing',
-      cls: ['<s>', 200],
-      sep: ['</s>', 201],
+      cls: ['<s>', 119],
+      sep: ['</s>', 120],
       trim_offsets: true,
       add_prefix_space: true,
     },
   } as unknown as JsonObject;
   const tokenizer = new TextTokenizer(roberta, 'roberta');
-  assert.deepEqual([tokenizer.leadingIds, tokenizer.trailingIds], [[200], [201]]);
-  assert.deepEqual(tokenizer.separator, { text: '</s>', id: 201 });
+  assert.deepEqual([tokenizer.leadingIds, tokenizer.trailingIds], [[119], [120]]);
+  assert.deepEqual(tokenizer.separator, { text: '</s>', id: 120 });
   assert.equal(tokenizer.splitsAtWhitespace, false);
-  assert.ok(tokenizer.contentIds('a </s> b', ALL).includes(201));
+  assert.ok(tokenizer.contentIds('a </s> b', ALL).includes(120));
 });
 
 test('a missing or invalid tokenizer is refused with its path', async () => {
   await assert.rejects(TextTokenizer.load(fixture('nowhere.json')), /nowhere\.json is missing/);
   assert.throws(() => new TextTokenizer({}, 'some/tokenizer.json'), /some\/tokenizer\.json is not a usable tokenizer/);
+});
+
+const components = readComponents();
+
+test('every normaliser and pre-tokenizer makes the words of the reference tokeniser', () => {
+  assert.ok(components.words.length > 70);
+  for (const { words, ...parts } of components.words) assertSameWords(parts, components.texts, words);
+});
+
+test('every model, post-processor and kind of added token gives the ids of the reference tokeniser', () => {
+  assert.ok(components.files.length > 50);
+  for (const { name, file, ids } of components.files) assertSameIds(name, file, components.texts, ids);
+});
+
+test('a component whose ids could differ from the reference tokeniser is refused by its name', () => {
+  const { file } = components.files.find(({ name }) => name === 'WordPiece')!;
+  const { file: bpe } = components.files.find(({ name }) => name === 'BPE')!;
+  const { file: unigram } = components.files.find(({ name }) => name === 'Unigram')!;
+  const model = file.model as { vocab: Record<string, number> };
+  const token = { content: 'new', id: 77, special: false };
+  const split = { type: 'Split', pattern: { String: ' ' }, behavior: 'Isolated' };
+  const text = { Sequence: { id: 'A', type_id: 0 } };
+  const template = { type: 'TemplateProcessing', single: [text] };
+  const withPattern = (Regex: string) => ({ ...file, pre_tokenizer: { ...split, pattern: { Regex } } });
+  const refused: readonly (readonly [JsonObject, RegExp])[] = [
+    [{ ...file, normalizer: { type: 'Nmt' } }, /its normalizer Nmt is not supported/],
+    [
+      { ...file, normalizer: { type: 'Sequence', normalizers: [{ type: 'Unheard' }] } },
+      /its normalizer Unheard is not/,
+    ],
+    [{ ...file, normalizer: { type: 'Replace', pattern: { Regex: 'a.' }, content: '' } }, /normalizer Replace.*"a\."/],
+    [{ ...file, pre_tokenizer: { type: 'UnicodeScripts' } }, /its pre-tokenizer UnicodeScripts is not supported/],
+    [{ ...file, pre_tokenizer: { type: 'FixedLength', length: 5 } }, /its pre-tokenizer FixedLength is not supported/],
+    [{ ...file, pre_tokenizer: { ...split, behavior: 'Unheard' } }, /pre-tokenizer Split.*behavior "Unheard"/],
+    [{ ...file, pre_tokenizer: { ...split, pattern: { String: '' } } }, /its pre-tokenizer Split.*pattern/],
+    // A boundary, a property, a possessive quantifier, ß for ss, and a match of nothing.
+    ...['\\ba', '\\p{Lu}+', ' ?+a', '(?i:ss)', 'a*', '(?=a)'].map(
+      (pattern) => [withPattern(pattern), /its pre-tokenizer Split is not supported with the pattern "/] as const,
+    ),
+    [
+      { ...file, pre_tokenizer: { type: 'Metaspace', prepend_scheme: 'last' } },
+      /pre-tokenizer Metaspace.*prepend_scheme/,
+    ],
+    [
+      {
+        ...file,
+        pre_tokenizer: { type: 'Sequence', pretokenizers: [split, { type: 'Metaspace', prepend_scheme: 'first' }] },
+      },
+      /Metaspace.*"first" after another one/,
+    ],
+    [{ ...file, model: { ...model, type: 'Unheard' } }, /its model Unheard is not supported/],
+    [{ ...file, model: { ...model, vocab: {} }, added_tokens: [] }, /its model has no vocabulary/],
+    [{ ...file, model: { ...model, vocab: { ...model.vocab, a: '7' } } }, /its token "a" has the id "7"/],
+    [{ ...file, model: { ...model, vocab: { ...model.vocab, a: 1.5 } } }, /its token "a" has the id 1\.5/],
+    [{ ...file, model: { ...model, vocab: { ...model.vocab, a: null } } }, /its token "a" has the id null/],
+    [{ ...file, model: { ...model, unk_token: '[OTHER]' } }, /its unk_token "\[OTHER\]" is not in its vocabulary/],
+    [{ ...bpe, model: { ...(bpe.model as object), continuing_subword_prefix: '##' } }, /model BPE.*continuing_subword/],
+    [{ ...bpe, model: { ...(bpe.model as object), dropout: 0.1 } }, /its model BPE is not supported with dropout/],
+    [{ ...bpe, model: { ...(bpe.model as object), merges: [['a', 'unheard']] } }, /"unheard", which is not in its voc/],
+    [{ ...unigram, model: { ...(unigram.model as object), unk_id: null } }, /its unk_id null is not in its vocabulary/],
+    [{ ...file, added_tokens: [{ ...token, content: 'a' }] }, /added token "a" has the id 77, but the reference would/],
+    [{ ...file, added_tokens: [token] }, /added token "new" has the id 77, but the reference would give it \d{3}/],
+    [{ ...file, post_processor: { type: 'Unheard' } }, /its post-processor Unheard is not supported/],
+    [{ ...file, post_processor: { ...template, single: [text, text] } }, /post-processor TemplateProcessing.*template/],
+    [
+      { ...file, post_processor: { ...template, single: [{ Sequence: { id: 'A', type_id: 1 } }] } },
+      /TemplateProcessing is not supported: its template of a text/,
+    ],
+    [
+      { ...file, post_processor: { ...template, single: [text, { SpecialToken: { id: '[SEP]', type_id: 0 } }] } },
+      /it has no ids of "\[SEP\]"/,
+    ],
+    [
+      { ...file, post_processor: { type: 'Sequence', processors: [template, template] } },
+      /two processors that add tokens/,
+    ],
+  ];
+  for (const [changed, message] of refused)
+    assert.throws(() => new TextTokenizer(changed, 'some/tokenizer.json'), message);
 });

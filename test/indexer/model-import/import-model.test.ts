@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { importModel } from '../../../indexer/model-import/import-model.ts';
@@ -228,4 +228,66 @@ test('without space for the lock file the import fails with DISK_FULL', async (t
     throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
   });
   await assert.rejects(imported(folder), trawlError('DISK_FULL', /\.lock: no space left on the disk/));
+});
+
+test('weights, config and tokenizer are read from the folder that modules.json names', async (t) => {
+  const { folder } = await tinyCheckpoint(t);
+  const whole = await imported(folder, { out: `${folder}-whole` });
+  const inner = join(folder, '0_Transformer');
+  await mkdir(inner);
+  for (const name of await readdir(folder))
+    if (name !== '0_Transformer') await rename(join(folder, name), join(inner, name));
+  const module = (type: string, path: string) => ({ type: `sentence_transformers.models.${type}`, path });
+  const modules = (path: string) =>
+    writeJson(join(folder, 'modules.json'), [module('Transformer', path), module('Pooling', '1_Pooling')]);
+  await modules('0_Transformer');
+  await writeJson(join(folder, '1_Pooling', 'config.json'), { pooling_mode: 'cls' });
+  await writeJson(join(inner, 'sentence_bert_config.json'), { max_seq_length: 12 });
+  const { description } = await imported(folder);
+  assert.equal(description.pooling, 'cls');
+  assert.equal(description.maxTokens.passage, 12);
+  assert.equal(description.weightsSha256, whole.description.weightsSha256);
+  await modules('../elsewhere');
+  await assert.rejects(
+    imported(folder, { out: `${folder}-none` }),
+    trawlError('MODEL_INVALID', /path of the Transformer module must be inside/),
+  );
+});
+
+test('a tokenizer is written as transformers and sentence-transformers use it', async (t) => {
+  const { folder } = await tinyCheckpoint(t);
+  let count = 0;
+  const normalizerWith = async (files: Record<string, object>) => {
+    for (const name of ['tokenizer_config.json', 'sentence_bert_config.json'])
+      await writeJson(join(folder, name), files[name] ?? {});
+    const { folder: made } = await imported(folder, { out: `${folder}-${count++}` });
+    const written = JSON.parse(await readFile(join(made, 'tokenizer.json'), 'utf8')) as { normalizer: object };
+    return written.normalizer;
+  };
+  const own = (JSON.parse(await readFile(fixture('tokenizer.json'), 'utf8')) as { normalizer: object }).normalizer;
+  const cased = { ...own, strip_accents: null, lowercase: false };
+  assert.deepEqual(await normalizerWith({}), own);
+  assert.deepEqual(await normalizerWith({ 'tokenizer_config.json': { do_lower_case: false } }), cased);
+  const other = { do_lower_case: false, tokenizer_class: 'PreTrainedTokenizerFast' };
+  assert.deepEqual(await normalizerWith({ 'tokenizer_config.json': other }), own);
+  assert.deepEqual(
+    await normalizerWith({
+      'tokenizer_config.json': { do_lower_case: false },
+      'sentence_bert_config.json': { do_lower_case: true },
+    }),
+    { type: 'Sequence', normalizers: [{ type: 'Lowercase' }, cased] },
+  );
+
+  // transformers 5 would not use the words of this file.
+  const path = join(folder, 'tokenizer.json');
+  const file = JSON.parse(await readFile(path, 'utf8')) as object;
+  await writeJson(path, { ...file, pre_tokenizer: { type: 'Whitespace' } });
+  assert.deepEqual(await normalizerWith({ 'tokenizer_config.json': other }), own);
+  await assert.rejects(
+    normalizerWith({ 'tokenizer_config.json': { tokenizer_class: 'BertTokenizerFast' } }),
+    trawlError(
+      'MODEL_INVALID',
+      /tokenizer_class is "BertTokenizerFast".*BertNormalizer and Whitespace of tokenizer\.json/s,
+    ),
+  );
 });

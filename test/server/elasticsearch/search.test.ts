@@ -68,6 +68,7 @@ test('each query of the DSL finds its passages', { skip }, async (t) => {
     [{ match: { text: { query: 'vienna river there', minimum_should_match: '67%' } } }, ['14']],
     [{ match: { text: { query: 'vienna river', minimum_should_match: 2 } } }, ['14']],
     [{ match: { text: { query: '...', zero_terms_query: 'all' } } }, ['12', '13', '14', '15', 'row 4']],
+    [{ match: { text: { query: 'vienna', fuzziness: '0' } } }, ['12', '14']],
     [{ match: { text: '...' } }, []],
     [{ match: { unknown: 'vienna' } }, []],
     [{ multi_match: { query: 'river' } }, ['13', '14', '15']],
@@ -198,7 +199,7 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
     [
       { query: { match: { text: { query: 'a', fuzziness: 'AUTO' } } } },
       'parsing_exception',
-      /does not support \[fuzziness\]/,
+      /\[fuzziness\] is \[AUTO\], but this server finds whole words only: send 0/,
     ],
     [{ query: { match: { text: { operator: 'or' } } } }, 'parsing_exception', /No text specified/],
     [{ query: { match: { text: { query: 'a', boost: -1 } } } }, 'illegal_argument_exception', /negative \[boost\]/],

@@ -452,3 +452,15 @@ test('all documents can be removed', { skip }, async (t) => {
   succeeded(await ask(app, 'PUT', '/ix/_doc/1?refresh=true', { text: 'again' }));
   assert.deepEqual(await idsOf(app, 'ix', { match: { text: 'again' } }), ['1']);
 });
+
+test('the first searches after a fill wait for what was written', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  succeeded(await ask(app, 'PUT', '/ix', { mappings: { properties: { body: { type: 'text' } } } }));
+  succeeded(await ask(app, 'PUT', '/manual', { ...MANUAL, mappings: { properties: { body: { type: 'text' } } } }));
+  for (const index of ['ix', 'manual']) {
+    succeeded(await ask(app, 'POST', `/${index}/_bulk`, ndjson({ index: { _id: '1' } }, { body: 'bridge' })));
+  }
+  const query = { match: { body: 'bridge' } };
+  const found = await Promise.all([idsOf(app, 'ix', query), idsOf(app, 'ix', query), idsOf(app, 'manual', query)]);
+  assert.deepEqual(found, [['1'], ['1'], []]);
+});

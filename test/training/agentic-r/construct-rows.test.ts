@@ -25,7 +25,7 @@ interface Row {
   readonly history_queries: readonly string[];
   readonly query_text: string;
   readonly passage_ids: readonly string[];
-  readonly scores: readonly { readonly em?: number; readonly local_utility?: number }[];
+  readonly scores: readonly { readonly em: number; readonly local_utility: number }[];
 }
 
 async function construct(
@@ -278,10 +278,10 @@ test('a fifth round has no global utilities and gives no row; with local utiliti
   assert.equal(both.counts.utilities.noGlobalByDesign, 1);
   const local = await construct(t, { candidates: files.candidates, local: files.local });
   assert.equal(local.rows.length, 5);
-  assert.deepEqual(local.rows[0]!.scores[0], { local_utility: 0.8 });
+  assert.deepEqual(local.rows[0]!.scores[0], { em: 0, local_utility: 0.8 });
   assert.equal(local.rows[0]!.question, 'Question of a?', 'not the empty question of the original');
   const global = await construct(t, { candidates: files.candidates, global: files.global });
-  assert.deepEqual(global.rows[0]!.scores[0], { em: 1 });
+  assert.deepEqual(global.rows[0]!.scores[0], { em: 1, local_utility: 0 });
 });
 
 test('the history is that of step 3-2, or on request the full one', async (t) => {

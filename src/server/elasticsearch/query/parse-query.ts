@@ -148,7 +148,12 @@ function textReaders(query: string) {
     minimum_should_match: readText,
     zero_terms_query: choice(query, ['none', 'all']),
     analyzer: onlyNeutral(query, () => false),
-    fuzziness: onlyNeutral(query, () => false),
+    fuzziness(node: JsonNode, what: string) {
+      if (node.scalar === '0') return;
+      throw node.fault(
+        `[${query}] ${what} is [${node.scalar?.slice(0, 100) ?? node.token}], but this server finds whole words only: send 0 (Haystack: fuzziness="0"), or leave it out`,
+      );
+    },
     // Without fuzziness, these change nothing.
     prefix_length: ignore,
     max_expansions: ignore,
