@@ -20,7 +20,7 @@ const FAKE = {
 
 function options(identity: Partial<ModelIdentity> = {}, run: Partial<EncoderPoolOptions> = {}): EncoderPoolOptions {
   return {
-    model: { identity: { ...FAKE, ...identity }, graphPath: '', externalData: [] as string[] } as ModelFolder,
+    model: { identity: { ...FAKE, ...identity }, graphPath: '', externalData: [] as readonly string[] } as ModelFolder,
     workers: 1,
     workerUrl: new URL('../fake-encoder-worker.js', import.meta.url),
     ...run,
