@@ -155,14 +155,15 @@ const PIECE = /^part[_-]/;
  * @throws TrawlError VECTORS_NOT_FOUND.
  */
 function listVectorFiles(paths: readonly string[]): VectorFile[] {
-  const files = paths.flatMap(expand).map(fileAt);
+  const files = paths.flatMap(vectorPaths).map(fileAt);
   if (files.length === 0) throw notFound('no file was named');
   const twice = files.find(({ path }, i) => files.findIndex((other) => other.path === path) !== i);
   if (twice !== undefined) throw notFound(`${twice.path} is named twice`);
   return files;
 }
 
-function expand(path: string): string[] {
+/** The files that a path, a folder or a pattern stands for. @throws TrawlError VECTORS_NOT_FOUND. */
+export function vectorPaths(path: string): string[] {
   const full = resolve(path);
   if (existsSync(full)) return statSync(full).isDirectory() ? filesOfFolder(full) : [full];
   const pattern = basename(full);

@@ -93,7 +93,7 @@ test('unusable items are refused with their place', async (t) => {
     ['"text"', /items\.json:1: expected a JSON object\./],
     ['[{"a":1},', /items\.json, after item 1: the file ends before the end of its JSON array/],
     ['[{"a":NaN}]', /item 1: not valid JSON \(it has NaN, which JSON lacks; write null/],
-    ['{"a": -Infinity}', /:1: has -Infinity/],
+    ['{"a": -Infinity}', /:1: not valid JSON \(it has -Infinity/],
   ] as const) {
     await assert.rejects(valuesOf(await written(t, text)), trawlError('CORPUS_BAD_LINE', message), text);
   }
