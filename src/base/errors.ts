@@ -1,5 +1,3 @@
-import { constants } from 'node:os';
-
 /**
  * The project's error class. A `code` is stable, and clients may match on it; a message may change. A message says what was
  * found, what was expected and what to do. HTTP status codes are assigned in src/server, exit codes in cli/.
@@ -272,12 +270,15 @@ export class TrawlError extends Error {
   }
 }
 
+/** On Linux and on macOS: of the machine and of the process. */
+const [ENFILE, EMFILE] = [23, 24];
+
 /** The message for an error from a limit of open files. Whatever could not be read or written then, the file is not at fault. */
 function fileLimit(cause: unknown): string | undefined {
   if (cause instanceof TrawlError) return cause.code === 'FILE_LIMIT' ? cause.message : undefined;
   // Node.js has negative numbers.
   const errno = Math.abs((cause as NodeJS.ErrnoException | undefined)?.errno ?? 0);
-  if (errno !== constants.errno.EMFILE && errno !== constants.errno.ENFILE) return undefined;
+  if (errno !== ENFILE && errno !== EMFILE) return undefined;
   return (
     `This process may open no more files (${(cause as Error).message}). Raise its limit (ulimit -n; for a service of systemd LimitNOFILE), or ` +
     'build the index with fewer shards (--shard-rows).'
