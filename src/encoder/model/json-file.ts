@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, normalize, sep } from 'node:path';
+import type { TSchema } from 'typebox';
+import { Errors } from 'typebox/schema';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
 
@@ -64,4 +66,15 @@ export function lfsPointer(path: string): TrawlError {
   return invalidModel(
     `${path} is a pointer of Git LFS, not the file itself. Fetch the files: git lfs pull, in that folder (after git lfs install).`,
   );
+}
+
+/** The first field that does not match a schema, with the reason; undefined if all match. */
+export function firstFault(
+  schema: TSchema,
+  value: unknown,
+): { readonly field: string; readonly message: string } | undefined {
+  const [, [first]] = Errors(schema, value);
+  if (first === undefined) return undefined;
+  const allowed = first.keyword === 'enum' ? `: ${first.params.allowedValues.join(', ')}` : '';
+  return { field: first.instancePath.slice(1).replaceAll('/', '.') || 'the file', message: first.message + allowed };
 }

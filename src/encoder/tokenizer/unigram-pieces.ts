@@ -4,6 +4,9 @@ import { type ModelPart, unsupported } from './tokenizer-file.ts';
 /** By how much an unknown character is less likely than the least likely piece, as a difference of log probabilities. */
 const UNKNOWN_PENALTY = 10;
 
+/** Longer pieces would take endless time. Sentencepiece makes none. */
+const LONGEST_PIECE = 512;
+
 /**
  * Splits a word into pieces: its most likely segmentation (Viterbi), with the reference's rules. Of equally likely segmentations, the one
  * whose last piece begins first wins; adjacent unknown characters form one unknown piece.
@@ -15,6 +18,8 @@ export function unigramEncoder(part: ModelPart): (word: string) => number[] {
   if (unknownId == null || vocab[unknownId] === undefined) {
     throw invalidModel(`its unk_id ${JSON.stringify(unknownId)} is not in its vocabulary`);
   }
+  const long = vocab.find(([piece]) => piece.length > LONGEST_PIECE);
+  if (long !== undefined) throw unsupported('model', part, ` with a piece of ${long[0].length} characters`);
   const pieces = new PieceTrie(vocab.map(([piece]) => piece));
   const scores = Float64Array.from(vocab, ([, score]) => score);
   let unknownScore = Number.POSITIVE_INFINITY;
