@@ -103,10 +103,15 @@ export class TextTokenizer {
       const parts = typeof section === 'number' ? [section] : this.#addedTokens.normalized(this.#normalize(section));
       for (const [j, part] of parts.entries()) {
         if (typeof part === 'number') ids.push(part);
-        else if (part !== '') this.#pushWords(part, i + j === 0, ids);
+        else if (part !== '') this.#pushWords(part, i + j === 0 && this.#keepsStart(text), ids);
       }
     }
     return ids;
+  }
+
+  /** Whether the first character is in the normalised text. */
+  #keepsStart(text: string): boolean {
+    return this.#normalize(String.fromCodePoint(text.codePointAt(0)!)) !== '';
   }
 
   #pushWords(text: string, isFirst: boolean, ids: number[]): void {
