@@ -38,7 +38,9 @@ function splitAt(entries: readonly (readonly [string, AddedToken])[]): AddedToke
   const ambiguous = entries.find(([text, { id }]) => tokens.get(text)?.id !== id);
   if (ambiguous !== undefined) {
     const contents = [ambiguous[1], tokens.get(ambiguous[0])].map((token) => JSON.stringify(token?.content));
-    throw invalidModel(`its added tokens ${contents.join(' and ')} become equal by its normalizer: the reference takes any`);
+    throw invalidModel(
+      `its added tokens ${contents.join(' and ')} become equal by its normalizer: the reference takes any`,
+    );
   }
   const matcher = new RegExp(anyOf([...tokens.keys()]), 'g');
   return (text) => {

@@ -22,7 +22,8 @@ const ENDLESS_MARKS = /(\p{M}{30})\p{M}+/gu;
 
 /** Throws MODEL_INVALID for a normaliser whose result could differ from the reference's. */
 export function openNormalizer(part: TokenizerPart): Normalizer {
-  if (growthOf(part) > MOST_GROWTH) throw unsupported('normalizer', part, `: it makes a text more than ${MOST_GROWTH} times as long`);
+  if (growthOf(part) > MOST_GROWTH)
+    throw unsupported('normalizer', part, `: it makes a text more than ${MOST_GROWTH} times as long`);
   switch (part.type) {
     case 'Sequence': {
       const normalizers = (part.normalizers ?? []).map(openNormalizer);

@@ -41,7 +41,8 @@ function vocabularyOf(part: ModelPart): Map<string, number> {
   const vocab = part.vocab ?? {};
   if (Array.isArray(vocab)) {
     const wrong = vocab.find((entry) => typeof entry?.[0] !== 'string' || typeof entry[1] !== 'number');
-    if (wrong !== undefined) throw invalidModel(`its vocabulary has ${jsonExcerpt(wrong)} in place of a piece and its score`);
+    if (wrong !== undefined)
+      throw invalidModel(`its vocabulary has ${jsonExcerpt(wrong)} in place of a piece and its score`);
     return new Map(vocab.map(([piece]: readonly [string, number], id) => [piece, id]));
   }
   const vocabulary = new Map<string, number>(Object.entries(vocab));

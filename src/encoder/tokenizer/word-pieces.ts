@@ -12,7 +12,11 @@ export function wordPieceEncoder(part: ModelPart, vocabulary: ReadonlyMap<string
   let longest = 0;
   for (const piece of vocabulary.keys()) longest = Math.max(longest, piece.length);
   if (Math.min(longest, maxCharacters) > LONGEST_PIECE) {
-    throw unsupported('model', part, ` with a token of ${longest} characters and max_input_chars_per_word ${maxCharacters}`);
+    throw unsupported(
+      'model',
+      part,
+      ` with a token of ${longest} characters and max_input_chars_per_word ${maxCharacters}`,
+    );
   }
 
   return (word) => {

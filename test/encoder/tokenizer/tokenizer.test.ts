@@ -218,7 +218,10 @@ test('a component whose ids could differ from the reference tokeniser is refused
     [{ ...file, model: { ...model, vocab: {} }, added_tokens: [] }, /its model has no vocabulary/],
     [{ ...file, model: { ...model, vocab: { ...model.vocab, a: '7' } } }, /its token "a" has the id "7"/],
     [{ ...file, model: { ...model, vocab: { ...model.vocab, a: 2 ** 26 } } }, /"a" has the id 67108864/],
-    [{ ...file, model: { ...model, vocab: [['a', -1]] } }, /its model WordPiece is not supported with such a vocabulary/],
+    [
+      { ...file, model: { ...model, vocab: [['a', -1]] } },
+      /its model WordPiece is not supported with such a vocabulary/,
+    ],
     [{ ...file, model: { ...model, vocab: { ...model.vocab, a: 1.5 } } }, /its token "a" has the id 1\.5/],
     [{ ...file, model: { ...model, vocab: { ...model.vocab, a: null } } }, /its token "a" has the id null/],
     [{ ...file, model: { ...model, unk_token: '[OTHER]' } }, /its unk_token "\[OTHER\]" is not in its vocabulary/],
@@ -232,7 +235,10 @@ test('a component whose ids could differ from the reference tokeniser is refused
       {
         ...file,
         normalizer: { type: 'Lowercase' },
-        added_tokens: [{ ...token, content: 'New', id: size, normalized: true }, { ...token, content: 'NEW', id: size + 1 }],
+        added_tokens: [
+          { ...token, content: 'New', id: size, normalized: true },
+          { ...token, content: 'NEW', id: size + 1 },
+        ],
       },
       /its added tokens "NEW" and "New" become equal by its normalizer/,
     ],
@@ -298,8 +304,14 @@ test('a field of another type than the reference tokeniser reads is refused by i
   const refused: readonly (readonly [JsonObject, RegExp])[] = [
     [{ normalizer: 'NFC' }, /: normalizer must be object/],
     [{ normalizer: { type: 'Strip', strip_left: 'yes' } }, /: normalizer\.strip_left must be boolean/],
-    [{ normalizer: { type: 'Sequence', normalizers: [{ type: 5 }] } }, /: normalizer\.normalizers\.0\.type must be string/],
-    [{ pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } }, /: pre_tokenizer\.delimiter must not have more/],
+    [
+      { normalizer: { type: 'Sequence', normalizers: [{ type: 5 }] } },
+      /: normalizer\.normalizers\.0\.type must be string/,
+    ],
+    [
+      { pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } },
+      /: pre_tokenizer\.delimiter must not have more/,
+    ],
     [{ post_processor: { type: 'Sequence', processors: {} } }, /: post_processor\.processors must be array/],
     [{ post_processor: { type: 'BertProcessing', cls: ['[CLS]', 1.5] } }, /: post_processor\.cls\.1 must be integer/],
     [{ added_tokens: [{ ...token, lstrip: 1 }] }, /: added_tokens\.0\.lstrip must be boolean/],
@@ -335,4 +347,15 @@ test('a Metaspace of the beginning marks no text whose first character the norma
     ['a', '\u0001a', '\u0301a a'].map((text) => tokenizer.contentIds(text, ALL)),
     [[2], [1], [1, 2]],
   );
+});
+
+test('of segmentations that only rounding tells apart, Unigram takes the one of the reference tokeniser', () => {
+  const vocab = [
+    ['<unk>', 0],
+    ['p', -10.498772058213408],
+    ['b', -9.611771998286814],
+    ['bbb', -10.901487251997061],
+  ];
+  const tokenizer = new TextTokenizer({ model: { type: 'Unigram', vocab, unk_id: 0 } }, 'some/tokenizer.json');
+  assert.deepEqual(tokenizer.contentIds('pbbbb', ALL), [1, 3, 2]);
 });
