@@ -1,7 +1,7 @@
 import { isObject } from '../src/base/objects.ts';
 import { MAX_INTEGER_DIGITS, parseKeepingNumbers } from '../src/index/passages/exact-numbers.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
-import { type ColumnNames, columnNames, columnsOfRow, renamedRow } from './row-columns.ts';
+import { type ColumnNames, columnNames, columnsOfRow, renamedRow, roleOf } from './row-columns.ts';
 
 /** A row as read from a file of any format; `line` as in `PassageLocation`. */
 export type ReadRow =
@@ -27,7 +27,8 @@ export interface BadRow {
 export function checkRow(line: number, value: unknown, document: string, given: ColumnNames = {}): ReadRow {
   const bad = (reason: string): BadRow => ({ ok: false, line, reason });
   if (!isObject(value)) {
-    return bad(`expected a JSON object with "contents" or "text", found ${typeName(value)}`);
+    const advice = Array.isArray(value) ? "; write one object a line: jq -c '.[]' FILE > NEW" : '';
+    return bad(`expected a JSON object with "contents" or "text", found ${typeName(value)}${advice}`);
   }
   const row = value as PassageRow;
   const columns = columnsOfRow(row, given);
@@ -36,6 +37,8 @@ export function checkRow(line: number, value: unknown, document: string, given: 
     name === undefined ? undefined : (columnOf(row, name) ?? undefined);
   const [text, title] = [valueIn(columns.text), valueIn(columns.title)];
   if (text === undefined) {
+    const empty = Object.keys(row).find((name) => row[name] === null && roleOf(name) === 'text');
+    if (empty !== undefined) return bad(`${JSON.stringify(empty)} is null, expected a string`);
     return bad(`expected a column "contents" or "text", found ${columnNames(row)}; name the text with --text-column`);
   }
   if (typeof text !== 'string') return bad(`${JSON.stringify(columns.text)} must be a string, found ${typeName(text)}`);

@@ -1,5 +1,6 @@
 import { TrawlError } from '../src/base/errors.ts';
 import type { Compression } from '../src/base/files/compression.ts';
+import { quoteForShell } from '../src/base/format.ts';
 import type { CorpusFormat } from './corpus-format.ts';
 import { jsonl } from './read-jsonl.ts';
 import { parquet } from './read-parquet.ts';
@@ -53,11 +54,22 @@ export function formatNamed(name: string): FileFormat {
   throw new TrawlError('USAGE', `format is ${JSON.stringify(name)}, expected one of ${CORPUS_FORMATS.join(', ')}.`);
 }
 
+/** What makes JSONL, or a file of a known name, of files with other suffixes. */
+const CONVERSIONS: Readonly<Record<string, (path: string) => string>> = {
+  '.json': (path) => `write one object a line if it is a JSON array: jq -c '.[]' ${path} > ${path}l`,
+  '.csv': (path) =>
+    `convert it: python3 -c "import csv, json, sys; [print(json.dumps(row)) for row in csv.DictReader(sys.stdin)]" < ${path} > ${path}.jsonl`,
+  '.xz': (path) => `unpack it: xz -dk ${path}`,
+  '.bz2': (path) => `unpack it: bzip2 -dk ${path}`,
+  '.zip': (path) => `unpack it: unzip ${path}`,
+};
+
 export function unknownFormat(path: string): TrawlError {
+  const [, convert] = Object.entries(CONVERSIONS).find(([suffix]) => path.toLowerCase().endsWith(suffix)) ?? [];
   return new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
-    `The format of ${path} is unknown: expected a name that ends in ${KNOWN_EXTENSIONS.join(', ')}. Rename it, or set ` +
-      `--format ${CORPUS_FORMATS.join('|')}.`,
+    `The format of ${path} is unknown: expected a name that ends in ${KNOWN_EXTENSIONS.join(', ')}. If it has one of these formats, set ` +
+      `--format ${CORPUS_FORMATS.join('|')}; otherwise ${convert?.(quoteForShell(path)) ?? 'convert it, such as to JSONL'}.`,
     { details: { path } },
   );
 }

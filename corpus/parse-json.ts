@@ -1,3 +1,4 @@
+import { jsonFault } from '../src/base/files/read-json.ts';
 import { parseIntegers } from '../src/index/passages/exact-numbers.ts';
 
 type ParsedJson = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string };
@@ -7,15 +8,8 @@ export function parseJson(text: string): ParsedJson {
   try {
     return { ok: true, value: parseIntegers(text) };
   } catch (error) {
-    return { ok: false, reason: reasonOf(error) };
+    // The exact parser ran out of stack.
+    if (error instanceof RangeError) return { ok: false, reason: 'not usable JSON (nested too deeply)' };
+    return { ok: false, reason: `not valid JSON (${jsonFault(text, error)})` };
   }
-}
-
-/** The parser's message without its quotation from the text: passages do not belong in messages and logs. */
-function reasonOf(error: unknown): string {
-  // The exact parser ran out of stack.
-  if (error instanceof RangeError) return 'not usable JSON (nested too deeply)';
-  const message = error instanceof Error ? error.message : String(error);
-  const plain = message.replace(/, (\.\.\.)?".*$/s, '').replace(/ \(line \d+ column \d+\)$/, '');
-  return `not valid JSON (${plain})`;
 }

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { TrawlError } from '../src/base/errors.ts';
 import { type Compression, compressionOf, startsLike } from '../src/base/files/compression.ts';
 import { decompress } from '../src/base/files/decompress.ts';
+import { checkIsText } from '../src/base/files/foreign-file.ts';
 import { onlyMember } from '../src/base/files/only-member.ts';
 
 const CHUNK_BYTES = 256 * 1024;
@@ -11,6 +12,8 @@ interface ReadBytesOptions {
   compression: Compression;
   /** Called with each chunk before decompression, for counting and hashing. */
   onRead: (chunk: Buffer) => void;
+  /** Whether the file is not text. Default: a file that begins like one of another format is refused. */
+  isBinary?: boolean;
   /** Byte offset to start at; only for uncompressed files that are not archives. Default: 0. */
   start?: number;
   /** Called if the file is a tar archive. Offsets in its text are not offsets in the file. */
@@ -22,7 +25,17 @@ export function readBytes(path: string, options: ReadBytesOptions): AsyncGenerat
   const { compression, start = 0 } = options;
   const source = fileChunks(path, options);
   if (start > 0) return source;
-  return onlyMember(decompress(source, compression), options.onArchive);
+  const content = onlyMember(decompress(source, compression), options.onArchive);
+  return options.isBinary === true ? content : checkedText(path, content);
+}
+
+async function* checkedText(path: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  let isFirst = true;
+  for await (const chunk of chunks) {
+    if (isFirst) checkIsText(path, chunk);
+    isFirst = false;
+    yield chunk;
+  }
 }
 
 async function* fileChunks(

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-
 import type { Compression } from '../src/base/files/compression.ts';
+import { lineError, notUtf8 } from '../src/base/files/read-text-lines.ts';
 import type { LineRange } from './corpus-format.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
 import { readBytes } from './read-bytes.ts';
@@ -31,7 +31,7 @@ export async function* readLines(path: string, options: ReadLinesOptions): Async
   const splitter = new LineSplitter({ ...options, firstNumber: range?.seek?.line });
   const wanted = (lines: RawLine[]): TextLine[] =>
     (range === undefined ? lines : lines.filter(({ number }) => number >= range.first && number < range.end)).map(
-      (line) => decode(line, maxLineBytes),
+      (line) => decode(line, path, maxLineBytes),
     );
   try {
     for await (const chunk of readBytes(path, { ...options, start: range?.seek?.offset })) {
@@ -46,16 +46,16 @@ export async function* readLines(path: string, options: ReadLinesOptions): Async
   }
 }
 
-function decode({ number, bytes, sizeBytes }: RawLine, maxLineBytes: number): TextLine {
+/** @throws TrawlError CORPUS_BAD_LINE for UTF-16, of which every line would be bad. */
+function decode({ number, bytes, sizeBytes }: RawLine, path: string, maxLineBytes: number): TextLine {
   if (bytes === null) {
     const reason = `the line has ${sizeBytes} bytes, more than the limit of ${maxLineBytes}; if the file is a JSON array, write one object per line`;
     return { ok: false, number, reason };
   }
   const content = number === 1 ? withoutByteOrderMark(bytes) : bytes;
   if (isUtf8(content)) return { ok: true, number, text: content.toString('utf8') };
-  const mark = number === 1 && content.length >= 2 ? content.readUInt16BE(0) : 0;
-  const reason =
-    mark === 0xfffe || mark === 0xfeff ? 'the file is UTF-16, expected UTF-8; convert it' : 'not valid UTF-8';
+  const reason = notUtf8(number === 1 ? content : new Uint8Array());
+  if (reason.startsWith('the file')) throw lineError(path, number, reason);
   return { ok: false, number, reason };
 }
 

@@ -42,7 +42,7 @@ export async function* readParquet(
   }
   if (range !== undefined) return;
   // Parquet is not read in order, so counting and hashing need another pass.
-  for await (const _ of readBytes(path, { compression: 'none', onRead }));
+  for await (const _ of readBytes(path, { compression: 'none', onRead, isBinary: true }));
 }
 
 /**

@@ -70,7 +70,8 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
   let [lines, bytesBefore, openBytes] = [0, 0, 0];
   const lineOffsets = [0];
   try {
-    for await (const chunk of readBytes(file.path, { compression, onRead, onArchive })) {
+    const isBinary = format.newline === null;
+    for await (const chunk of readBytes(file.path, { compression, onRead, onArchive, isBinary })) {
       if (splitter !== undefined) lines += splitter.push(chunk).length;
       else if (format.newline === 'lf') {
         // Faster than a splitter.

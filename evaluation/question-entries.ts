@@ -1,9 +1,10 @@
+import { isUtf8 } from 'node:buffer';
 import { stat } from 'node:fs/promises';
 import { parse } from 'csv-parse/sync';
 import { parseJson } from '../corpus/parse-json.ts';
 import { TrawlError } from '../src/base/errors.ts';
 import { fileBytes, unreadable } from '../src/base/files/file-bytes.ts';
-import { lineError, readTextLines } from '../src/base/files/read-text-lines.ts';
+import { lineError, notUtf8, readTextLines } from '../src/base/files/read-text-lines.ts';
 import { type Columns, columnsOf, type Fail } from './read-questions.ts';
 
 export interface Entry {
@@ -38,7 +39,7 @@ async function readObjects(path: string): Promise<Entries> {
   for await (const { number, text } of readTextLines(path)) {
     const fail = (reason: string): Error => lineError(path, number, reason);
     const json = parseJson(text);
-    if (!json.ok) throw fail('not valid JSON; expected one object per line');
+    if (!json.ok) throw fail(`${json.reason}; expected one object per line`);
     entries.push(entryOf(json.value, entries.length + 1, fail));
   }
   const [only] = entries;
@@ -174,7 +175,7 @@ export async function firstCharacter(path: string): Promise<string> {
 async function parsedFile(path: string): Promise<unknown> {
   const json = parseJson(await fileText(path));
   if (json.ok) return json.value;
-  throw new TrawlError('CORPUS_BAD_LINE', `${path} is not valid JSON: ${json.reason}`, { details: { path } });
+  throw new TrawlError('CORPUS_BAD_LINE', `${path} is ${json.reason}.`, { details: { path } });
 }
 
 /** The text of a UTF-8 file, which may be compressed (`fileBytes`). Throws as `parsedFile` does. */
@@ -191,12 +192,7 @@ async function fileText(path: string): Promise<string> {
       );
     chunks.push(chunk);
   }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks, bytes));
-  } catch (error) {
-    throw new TrawlError('CORPUS_BAD_LINE', `${path} is not valid UTF-8. Convert it, such as with iconv.`, {
-      details: { path },
-      cause: error,
-    });
-  }
+  const all = Buffer.concat(chunks, bytes);
+  if (isUtf8(all)) return new TextDecoder().decode(all);
+  throw new TrawlError('CORPUS_BAD_LINE', `${path}: ${notUtf8(all)}.`, { details: { path } });
 }

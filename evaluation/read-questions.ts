@@ -115,7 +115,7 @@ function isLabel(answer: string): boolean {
  */
 export function parseQuestion(text: string, fail: Fail): Question {
   const json = parseJson(text);
-  if (!json.ok) throw fail('not valid JSON; expected one object per line');
+  if (!json.ok) throw fail(`${json.reason}; expected one object per line`);
   const columns = columnsOf(json.value);
   if (columns === undefined)
     throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" (BEIR)');
@@ -127,7 +127,10 @@ export function questionOf(columns: Columns, fail: Fail): Question {
   // "text" only counts together with "_id": a corpus with "id" and "text" is not a question file.
   const isBeir = !columns.has('id') && columns.has('_id');
   const question = columns.get('question') ?? (isBeir ? columns.get('text') : undefined);
-  if (typeof question !== 'string') throw fail(`${isBeir ? '"text"' : '"question"'} must be a string`);
+  if (typeof question !== 'string') {
+    const found = (question ?? null) === null ? 'null or nothing' : `a value of type ${typeof question}`;
+    throw fail(`${isBeir ? '"text"' : '"question"'} must be a string, found ${found}`);
+  }
   const type = columns.get('type');
   const queries = columns.get('queries');
   return defined({

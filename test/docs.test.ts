@@ -3,12 +3,14 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { isLaunchLine, LAUNCH_FLAGS } from '../cli/launch/launch-lines.ts';
+import { EXIT } from '../cli/program/command.ts';
 import { loadCommands } from '../cli/program/commands.ts';
 import { commandHelp } from '../cli/program/help.ts';
-import { ERROR_CODES } from '../src/base/errors.ts';
+import { ERROR_CODES, ERROR_FIXES, type ErrorCode } from '../src/base/errors.ts';
 import { environmentName } from '../src/base/options/option-spec.ts';
 import { packageRoot } from '../src/base/package-root.ts';
 import { buildApp } from '../src/server/app.ts';
+import { ERROR_STATUS } from '../src/server/errors/error-status.ts';
 import { IndexRegistry } from '../src/server/indexes/index-registry.ts';
 import { readPages } from './helpers/markdown.ts';
 
@@ -36,9 +38,17 @@ const GENERATED: Readonly<Record<string, () => string>> = {
       'Codes are stable; messages may change. The command line prints the code in brackets after the message (with `--json`, in',
       '`error.code`). HTTP responses have it in `error.code` ([http-api.md](http-api.md#handle-errors)).',
       '',
-      '| code | meaning |',
-      '| --- | --- |',
-      ...Object.entries(ERROR_CODES).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`),
+      'A client repeats a request that was answered with 503, after the seconds of `retry-after`; the clients of this package do. The codes of',
+      'the command line and of builds have the status 500, with which a server sends them only through a bug.',
+      '',
+      '| code | status | repeat | exit code | cause | what helps |',
+      '| --- | --- | --- | --- | --- | --- |',
+      ...(Object.keys(ERROR_CODES) as ErrorCode[]).map((code) => {
+        const status = ERROR_STATUS[code];
+        const exit =
+          code === 'USAGE' ? EXIT.usage : code === 'CANCELLED' ? `${EXIT.resumable}, ${EXIT.interrupted}` : EXIT.failed;
+        return `| \`${code}\` | ${status} | ${status === 503 ? 'yes' : 'no'} | ${exit} | ${ERROR_CODES[code]} | ${ERROR_FIXES[code]} |`;
+      }),
       '',
     ].join('\n'),
 };

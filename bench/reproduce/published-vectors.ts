@@ -29,7 +29,7 @@ export async function importVectors(
     corpus: [corpus],
     corpusOptions: {},
     encoder: new NoOpEncoder(dimension),
-    vectors: { set: openVectorFiles([vectors], { dimension }), use: 'adopt', metric: 'inner-product' },
+    vectors: { set: await openVectorFiles([vectors], { dimension }), use: 'adopt', metric: 'inner-product' },
     kernel: kernel.ok ? kernel.kernel : undefined,
     passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
     uniqueIds: true,

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
 import { openVectorFiles, VECTOR_FILE_FORMATS } from '../../indexer/vector-files/open-vector-files.ts';
 import { checkFits, type PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
 import { usageError } from '../../src/base/errors.ts';
@@ -35,23 +37,38 @@ export function refuseVectorFileOptions(given: ReadonlySet<string>): void {
   throw usageError(`--${other} is only for vectors from files (--from-embeddings).`);
 }
 
+/** A new file beside the index at `out`, for `givenVectors`. Remove it after the build. */
+export function newWorkingFile(out: string): string {
+  return `${resolve(out)}.vectors-${randomUUID().slice(0, 8)}`;
+}
+
 /** @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID, VECTORS_UNSUPPORTED, VECTORS_MISMATCH. */
-export function givenVectors(
+export async function givenVectors(
   paths: readonly string[],
   options: OptionValues<typeof VECTOR_FILE_OPTIONS>,
   how: {
     use: PrecomputedVectors['use'];
     relativePaths?: boolean;
+    workingFile: string;
+    signal: AbortSignal;
     encoder: TextEncoder;
     reopen: (changed: ModelOverrides) => Promise<TextEncoder>;
   },
-): PrecomputedVectors {
-  const { use, relativePaths, encoder, reopen } = how;
-  const set = openVectorFiles(paths, {
+): Promise<PrecomputedVectors> {
+  const { use, relativePaths, workingFile, signal, encoder, reopen } = how;
+  const set = await openVectorFiles(paths, {
     dimension: encoder.dimension,
     dtype: options.dtype,
     format: options['vectors-format'],
+    workingFile,
+    signal,
   });
   const metric = checkFits(set, encoder.identity, options.metric);
-  return { set, use, metric, relativePaths, check: { rows: options['check-model'], reopen } };
+  return {
+    set,
+    use: set.isCopied ? 'copy' : use,
+    metric,
+    relativePaths,
+    check: { rows: options['check-model'], reopen },
+  };
 }

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
 import { usageError } from '../../src/base/errors.ts';
@@ -8,7 +9,7 @@ import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';
 import { COLUMN_OPTIONS, CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
 import { openForBuild, runBuild, shardOf, sharedBuildOptions, withBuildProgress } from '../building/run-build.ts';
-import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
+import { givenVectors, newWorkingFile, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { modelOverrides, OVERRIDE_OPTIONS, recordedFolder } from '../model/model-options.ts';
 import { requiredOption } from '../options/checks.ts';
@@ -19,10 +20,11 @@ export const importCommand = defineCommand({
   name: 'import',
   summary: 'make an index from existing vector files, without copying them',
   description:
-    'Makes an index from existing vectors: a FAISS flat index (IxFI, IxF2, float16 IxSQ) or its pieces (part_aa, part_ab, …, ' +
-    'in order, or their folder), .npy, a raw memmap of FlashRAG or Search-R1, or pickled arrays. Row n must be the vector of ' +
-    'passage n. Only search codes, passages and manifests are written. The vectors are read once and then searched in their ' +
-    'own files, which must not change.\n\n' +
+    'Makes an index from existing vectors: a FAISS flat index (IxFI, IxF2, float16 IxSQ, also in an IDMap) or its pieces (part_aa, ' +
+    'part_ab, …, in order, or their folder), .npy, .npz, safetensors, a raw memmap of FlashRAG or Search-R1, or pickled arrays. ' +
+    'Row n must be the vector of passage n. Only search codes, passages and manifests are written. The vectors are read once and ' +
+    'then searched in their own files, which must not change. Vectors in JSON lines, Parquet, .fvecs and pickles of rows (DPR) are ' +
+    'copied into the index.\n\n' +
     'The import checks headers, metric, sizes and the number of rows, that all values are finite, and with --check-model that ' +
     'the model gives these vectors. It can be stopped, resumed and split into shards like `trawl index`.\n\n' +
     'With --json: as `trawl index`.',
@@ -79,16 +81,19 @@ export const importCommand = defineCommand({
     const open = (changed: ModelOverrides) =>
       openForBuild(model, options, context, { endpoint, overrides: { ...overrides, ...changed } });
     const encoder = await open({});
+    const workingFile = newWorkingFile(folder);
     try {
-      return await withBuildProgress(context, (progress) => {
+      return await withBuildProgress(context, async (progress) => {
         const build: BuildOptions = {
           ...sharedBuildOptions(progress, context),
           corpus: options.corpus,
           corpusOptions: corpusOptions(options),
           encoder,
-          vectors: givenVectors(positionals, options, {
+          vectors: await givenVectors(positionals, options, {
             use: options.copy ? 'copy' : 'adopt',
             relativePaths: options['relative-paths'],
+            workingFile,
+            signal: context.signal,
             encoder,
             reopen: open,
           }),
@@ -103,6 +108,7 @@ export const importCommand = defineCommand({
       });
     } finally {
       await encoder.close();
+      await rm(workingFile, { force: true });
     }
   },
 });

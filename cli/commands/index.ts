@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
@@ -35,7 +36,12 @@ import {
   sharedBuildOptions,
   withBuildProgress,
 } from '../building/run-build.ts';
-import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
+import {
+  givenVectors,
+  newWorkingFile,
+  refuseVectorFileOptions,
+  VECTOR_FILE_OPTIONS,
+} from '../building/vector-options.ts';
 import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   DEVICE_OPTION,
@@ -170,6 +176,7 @@ export const indexCommand = defineCommand({
       );
     }
     const encoder = bm25Only ? undefined : await open({});
+    const workingFile = newWorkingFile(folder);
     // A complete index of an earlier run is not built again, but only published.
     const keepsCurrent = options['if-changed'] || (isRemote && !options.overwrite);
     let code: number;
@@ -177,7 +184,13 @@ export const indexCommand = defineCommand({
       code = await withBuildProgress(context, async (progress) => {
         // With --from-embeddings, `bm25Only` is false, so an encoder is open.
         const vectors = fromFiles
-          ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder: encoder!, reopen: open })
+          ? await givenVectors(options['from-embeddings'], options, {
+              use: 'copy',
+              workingFile,
+              signal: context.signal,
+              encoder: encoder!,
+              reopen: open,
+            })
           : undefined;
         const build: BuildOptions = {
           ...sharedBuildOptions(progress, context),
@@ -204,6 +217,7 @@ export const indexCommand = defineCommand({
       });
     } finally {
       await encoder?.close();
+      await rm(workingFile, { force: true });
     }
     if (!isRemote || options.plan || code !== EXIT.ok) return code;
     const settings = isOpenSearchAddress(place)

@@ -88,7 +88,10 @@ export function withFolder(
   }
   trawlServerUrl(url);
   if (positionals.length >= most) {
-    throw usageError(`Expected either an index directory or --url URL, got ${positionals[0]} and --url.`);
+    throw usageError(
+      `--url takes the place of the index directory, so leave ${JSON.stringify(positionals[0])} out. ` +
+        'trawl search takes the queries for a server from --queries FILE.',
+    );
   }
   refuseOptions(given, SERVER_SIDE_OPTIONS, 'with --url: the server was started with its own');
   return [undefined, ...positionals];

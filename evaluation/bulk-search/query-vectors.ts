@@ -1,25 +1,21 @@
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { openVectorFiles } from '../../indexer/vector-files/open-vector-files.ts';
 import { TrawlError, usageError } from '../../src/base/errors.ts';
 import { sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { firstNonFinite } from '../../src/engine/typed-arrays.ts';
 import { SegmentReader } from '../../src/engine/vectors/vector-segments.ts';
 import type { EmbeddedQuery } from '../../src/search/calls/retrieve-call.ts';
-import { FvecsReader } from './fvecs.ts';
 import { type BulkQuery, type QuerySource, regularFile } from './query-file.ts';
 
 const BLOCK_ROWS = 1024;
 
-interface VectorReader {
-  readonly rows: number;
-  readonly dimension: number;
-  /** Fills `target` (row-major) with the rows [first, first + count). */
-  read(first: number, count: number, target: Float32Array): void;
-  close(): void;
-}
+type VectorReader = Pick<SegmentReader, 'rows' | 'dimension' | 'read' | 'close'>;
 
 /**
- * The queries whose vectors are in a file, instead of texts that an encoder embeds: `.fvecs`, or a vector file that `trawl index
- * --vectors` reads too (`.npy`, FAISS). Without `texts` the ids are the row numbers of the file, from 0; with them, row i is the vector
+ * The queries whose vectors are in a file that `trawl import` reads too, instead of texts that an encoder embeds. Without `texts` the ids are the row numbers of the file, from 0; with them, row i is the vector
  * of query i.
  *
  * @throws TrawlError CORPUS_EMPTY, DIMENSION_MISMATCH, USAGE unless there are as many vectors as texts, VECTORS_….
@@ -29,7 +25,7 @@ export async function openQueryVectors(
   { dimension, texts, signal }: { dimension: number; texts: QuerySource | undefined; signal: AbortSignal },
 ): Promise<QuerySource> {
   regularFile(path);
-  const reader = openReader(path, dimension);
+  const reader = await openReader(path, dimension, signal);
   try {
     if (reader.dimension !== dimension) {
       throw new TrawlError(
@@ -62,10 +58,25 @@ export async function openQueryVectors(
   }
 }
 
-function openReader(path: string, dimension: number): VectorReader {
-  if (path.toLowerCase().endsWith('.fvecs')) return new FvecsReader(path);
-  const files = openVectorFiles([path], { dimension });
-  return new SegmentReader(files.segments, files.dimension);
+async function openReader(path: string, dimension: number, signal: AbortSignal): Promise<VectorReader> {
+  const folder = await mkdtemp(join(tmpdir(), 'trawl-queries-'));
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  try {
+    const files = await openVectorFiles([path], { dimension, workingFile: join(folder, 'vectors'), signal });
+    const reader = new SegmentReader(files.segments, files.dimension);
+    return {
+      rows: reader.rows,
+      dimension: reader.dimension,
+      read: (first, count, target) => reader.read(first, count, target),
+      close() {
+        reader.close();
+        remove();
+      },
+    };
+  } catch (error) {
+    remove();
+    throw error;
+  }
 }
 
 async function* readQueries(

@@ -64,7 +64,8 @@ export async function askServer(
       throw new TrawlError(
         'CONFIG_INVALID',
         `${url}${client.path ?? dialect.path} cannot be asked in the dialect ${dialect.name}: ${(error as Error).message}. ` +
-          'Check the URL, and whether the server speaks this dialect: --dialect names another.',
+          `${/\/(retrieve|search|v1\/search)\/?$/.test(url) ? 'Give the URL of the server without the path of a route' : 'Check the URL'}, and whether ` +
+          'the server speaks this dialect: --dialect names another.',
         { cause: error },
       );
     }

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { TrawlError } from '../../src/base/errors.ts';
-import type { VectorDtype, VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
-import type { VectorFile } from './vector-file-set.ts';
+import { DTYPE_BYTES, type VectorDtype, type VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
+import type { VectorFile, VectorPart } from './vector-file-set.ts';
 
 /** The rows that follow a header, as the header describes them. */
 export interface HeaderFacts {
@@ -71,4 +71,26 @@ export function rowsBehindHeader(
 
 export function invalid(path: string, reason: string): TrawlError {
   return new TrawlError('VECTORS_INVALID', `${path}: ${reason}.`, { details: { path } });
+}
+
+/** Rows within a single file, which may go on behind them. @throws TrawlError VECTORS_INVALID if they do not lie in the file. */
+export function rowsWithin(
+  { path, bytes }: VectorFile,
+  { offset, rows, dimension, dtype }: HeaderFacts,
+  next: number,
+): VectorPart {
+  // BigInt, because the product of a damaged shape can exceed 2^53.
+  const rowBytes = BigInt(rows) * BigInt(dimension) * BigInt(DTYPE_BYTES[dtype]);
+  if (BigInt(offset) + rowBytes > BigInt(bytes)) {
+    throw invalid(
+      path,
+      `its header describes ${rows} rows of ${dimension} ${dtype} from byte ${offset} on, but it has ${bytes} bytes. Copy it again`,
+    );
+  }
+  const segments = rowBytes === 0n ? [] : [{ path, offset, bytes: Number(rowBytes), dtype }];
+  return { rows, dimension, dtype, segments, next };
+}
+
+export function unsupported(path: string, reason: string, remedy: string): TrawlError {
+  return new TrawlError('VECTORS_UNSUPPORTED', `${path}: ${reason}. ${remedy}`, { details: { path } });
 }

@@ -1,5 +1,4 @@
-import { TrawlError } from '../../src/base/errors.ts';
-import { type HeaderFacts, invalid, readPart, rowsBehindHeader } from './file-run.ts';
+import { type HeaderFacts, invalid, readPart, rowsBehindHeader, unsupported } from './file-run.ts';
 import type { VectorFile, VectorFileFormat } from './vector-file-set.ts';
 
 /**
@@ -10,7 +9,9 @@ const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 /** The dictionary of a plain array has about a hundred bytes. */
 const MAX_HEADER_BYTES = 1 << 20;
 
-const REMEDY = "Write it again with numpy: np.save(path, np.ascontiguousarray(array, dtype='<f4'))";
+const REMEDY = "Write it again with numpy: np.save(path, np.ascontiguousarray(array, dtype='<f4')).";
+const FROM_OBJECTS =
+  "Write it again with numpy: np.save(path, np.stack(np.load(path, allow_pickle=True)).astype('<f4')).";
 
 export const npy: VectorFileFormat = {
   name: 'npy',
@@ -27,19 +28,21 @@ function isNpy(head: Uint8Array): boolean {
 }
 
 /**
+ * The matrix of a .npy file, or of one that begins at byte `at` of an archive.
+ *
  * @throws TrawlError VECTORS_INVALID if the header is damaged, VECTORS_UNSUPPORTED unless the array is a C-ordered matrix of
  * little-endian float32 or float16.
  */
-function readNpyHeader(file: VectorFile): HeaderFacts {
-  const head = readPart(file, 12);
+export function readNpyHeader(file: VectorFile, at = 0): HeaderFacts {
+  const head = readPart(file, 12, at);
   const version = head[6] ?? 0;
   if (!isNpy(head) || head.length < 10) throw invalid(file.path, 'it is not a .npy file, or is incomplete');
   if (version < 1 || version > 3 || head[7] !== 0) {
     throw invalid(file.path, `the .npy format version is ${version}.${head[7]}; expected 1.0, 2.0 or 3.0`);
   }
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
-  const begin = version === 1 ? 10 : 12;
-  if (head.length < begin) throw invalid(file.path, 'it ends within the .npy header');
+  const begin = at + (version === 1 ? 10 : 12);
+  if (at + head.length < begin) throw invalid(file.path, 'it ends within the .npy header');
   const length = version === 1 ? view.getUint16(8, true) : view.getUint32(8, true);
   if (length > MAX_HEADER_BYTES || begin + length > file.bytes) {
     throw invalid(file.path, `its .npy header should have ${length} bytes, but the file has ${file.bytes}`);
@@ -61,9 +64,17 @@ function matrixShape(path: string, header: string): Pick<HeaderFacts, 'rows' | '
     throw invalid(path, `the shape (${shape}) in the .npy header is invalid`);
   const dtype = descr === "'<f4'" ? 'float32' : descr === "'<f2'" ? 'float16' : undefined;
   if (dtype === undefined)
-    throw unsupported(path, `the values are ${describeType(descr)}; expected little-endian float32 or float16`);
-  if (order === 'True') throw unsupported(path, 'the array is in Fortran order, so its rows are not contiguous');
-  if (sizes.length !== 2) throw unsupported(path, `the shape is (${shape}); expected (rows, dimension)`);
+    throw unsupported(
+      path,
+      `the values are ${describeType(descr)}; expected little-endian float32 or float16`,
+      descr.includes('O') ? FROM_OBJECTS : REMEDY,
+    );
+  if (order === 'True')
+    throw unsupported(path, 'the array is in Fortran order, so its rows are not contiguous', REMEDY);
+  if (sizes.length !== 2) {
+    const remedy = 'Write it again with numpy: np.save(path, array.reshape(ROWS, DIMENSION)).';
+    throw unsupported(path, `the shape is (${shape}); expected (rows, dimension)`, remedy);
+  }
   const [rows, dimension] = sizes.map((size) => Number.parseInt(size, 10)) as [number, number];
   if (dimension < 1) throw invalid(path, `the shape is (${shape}); the dimension must not be 0`);
   return { rows, dimension, dtype };
@@ -82,8 +93,4 @@ function describeType(descr: string): string {
   if (name === '<f8' || name === '>f8') return `float64 (${name})`;
   if (name.startsWith('>')) return `big-endian values (${name})`;
   return `values of type ${JSON.stringify(name)}`;
-}
-
-function unsupported(path: string, reason: string): TrawlError {
-  return new TrawlError('VECTORS_UNSUPPORTED', `${path}: ${reason}. ${REMEDY}.`, { details: { path } });
 }

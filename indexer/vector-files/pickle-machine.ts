@@ -156,9 +156,8 @@ class PickleMachine {
     return this.#container({ kind, items });
   }
 
-  /** The items are not kept. */
-  dictionary(_items: readonly PickleValue[]): PickleValue {
-    return this.#container({ kind: 'dictionary' });
+  dictionary(items: PickleValue[]): PickleValue {
+    return this.#container({ kind: 'dictionary', items });
   }
 
   /** Ids, shapes and offsets are never floats, so the number is not read. */
@@ -213,10 +212,12 @@ class PickleMachine {
     for (const item of items) list.items.push(item);
   }
 
-  /** Only checks the target: the content of dictionaries is not kept. */
   setItems(items: readonly PickleValue[]): void {
-    if (isKind(this.top(), 'dictionary') && items.length % 2 === 0) return;
-    throw this.#bytes.invalid('an item is set on something that is not a dictionary');
+    const target = this.top();
+    if (!isKind(target, 'dictionary') || items.length % 2 !== 0) {
+      throw this.#bytes.invalid('an item is set on something that is not a dictionary');
+    }
+    for (const item of items) target.items.push(item);
   }
 
   /** Writers number memo entries from 0 without gaps. Gaps are refused because they would use memory. */

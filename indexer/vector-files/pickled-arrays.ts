@@ -4,7 +4,7 @@ import { unpickle } from './pickle-machine.ts';
 import { describe, isKind, type NumpyArray, type PickleValue } from './pickled-numpy.ts';
 import type { VectorFileFormat } from './vector-file-set.ts';
 
-/** Arrays in pickles of RAG-R1 and R1-Searcher, or, with ids, of tevatron. */
+/** Arrays in pickles of RAG-R1 and R1-Searcher, or, with ids, of tevatron and DPR. */
 export const pickle: VectorFileFormat = {
   name: 'pickle',
   endings: ['.pkl', '.pickle'],
@@ -58,7 +58,7 @@ const OTHER_DTYPES: Readonly<Record<string, string>> = { f8: 'float64', i8: 'int
  */
 export function readPickledArrays(path: string): PickledArrays {
   const { arrays, ids } = arraysAndIds(path, unpickle(path));
-  const located = arrays.map((array) => locate(path, array));
+  const located = arrays.map((array) => locate(path, array, ids !== undefined));
   checkCompatible(path, located);
   const names = ids?.map((id) => idText(path, id));
   const rows = located.reduce((sum, array) => sum + array.rows, 0);
@@ -68,30 +68,68 @@ export function readPickledArrays(path: string): PickledArrays {
   return { arrays: located, ids: names };
 }
 
-function arraysAndIds(path: string, value: PickleValue): { arrays: NumpyArray[]; ids?: readonly PickleValue[] } {
-  if (isKind(value, 'array')) return { arrays: [value] };
-  if (!isKind(value, 'tuple', 'list')) throw otherContent(path, describe(value));
-  const [first, second] = value.items;
-  if (isKind(first, 'array') && isKind(second, 'tuple', 'list') && value.items.length === 2) {
-    return { arrays: [first], ids: second.items };
-  }
-  const arrays = value.items.filter((item) => isKind(item, 'array'));
-  if (arrays.length > 0 && arrays.length === value.items.length) return { arrays };
-  const other = value.items.find((item) => !isKind(item, 'array'));
-  throw otherContent(path, `${describe(value)} with ${value.items.length === 0 ? 'no array' : describe(other)} in it`);
+interface ArraysAndIds {
+  readonly arrays: NumpyArray[];
+  readonly ids?: readonly PickleValue[];
 }
 
-function locate(path: string, { content }: NumpyArray): PickledArray {
+function arraysAndIds(path: string, value: PickleValue): ArraysAndIds {
+  if (isKind(value, 'array')) return { arrays: [value] };
+  if (isKind(value, 'dictionary')) {
+    const [keys, values] = [0, 1].map((odd) => value.items.filter((_, i) => i % 2 === odd)) as [
+      PickleValue[],
+      PickleValue[],
+    ];
+    const found = rowsWithIds(keys.map((key, i) => [key, values[i]!])) ?? matrixAndIds(values);
+    if (found !== undefined) return found;
+    throw otherContent(
+      path,
+      `a dictionary of ${keys.length} with other values`,
+      'A dictionary may be {id: vector} or {name: array, name: ids}.',
+    );
+  }
+  if (!isKind(value, 'tuple', 'list')) throw otherContent(path, describe(value));
+  const { items } = value;
+  const arrays = items.filter((item) => isKind(item, 'array'));
+  if (arrays.length === 2 && /^[USOiu]/.test(arrays[1]!.content?.dtype.code ?? '')) {
+    const remedy = `${ASSUMING_TRUST} (array, list(ids)) with pickle.`;
+    throw otherContent(path, `a ${value.kind} of 2 arrays, of which the second has ids`, remedy);
+  }
+  if (arrays.length > 0 && arrays.length === items.length) return { arrays };
+  const found =
+    matrixAndIds(items) ?? rowsWithIds(items.map((item) => (isKind(item, 'tuple', 'list') ? item.items : [])));
+  if (found !== undefined) return found;
+  const other = items.find((item) => !isKind(item, 'array'));
+  throw otherContent(path, `${describe(value)} with ${items.length === 0 ? 'no array' : describe(other)} in it`);
+}
+
+/** An array and its ids, in any order: tevatron's (array, ids), and dictionaries of both. */
+function matrixAndIds(values: readonly PickleValue[]): ArraysAndIds | undefined {
+  const array = values.find((value) => isKind(value, 'array'));
+  const ids = values.find((value) => isKind(value, 'tuple', 'list'));
+  const isAll = values.length === (ids === undefined ? 1 : 2);
+  return isAll && array !== undefined ? { arrays: [array], ids: ids?.items } : undefined;
+}
+
+/** The id and the vector of each row: DPR's [(id, vector), …] and {id: vector}. */
+function rowsWithIds(pairs: readonly (readonly PickleValue[])[]): ArraysAndIds | undefined {
+  const arrays = pairs.map(([, vector]) => vector).filter((vector) => isKind(vector, 'array'));
+  const areRows = arrays.every(({ content }) => content?.shape.length === 1 || content?.shape[0] === 1);
+  const isWhole = pairs.length > 0 && arrays.length === pairs.length && pairs.every(({ length }) => length === 2);
+  return isWhole && areRows ? { arrays, ids: pairs.map(([id]) => id!) } : undefined;
+}
+
+function locate(path: string, { content }: NumpyArray, hasIds: boolean): PickledArray {
   if (content === undefined) throw invalid(path, 'an array has no values', REWRITE);
   const { shape, isFortran, data } = content;
   const { code, order } = content.dtype;
   const dtype = Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
   if (dtype === undefined) {
     const name = OTHER_DTYPES[code] ?? JSON.stringify(code);
-    throw invalid(path, `its values are ${name}; expected float32 or float16`, asFloat32(path));
+    throw invalid(path, `its values are ${name}; expected float32 or float16`, asFloat32(path, hasIds));
   }
   if (order !== '<') {
-    throw invalid(path, `its values are not little-endian (byte order ${order ?? 'missing'})`, asFloat32(path));
+    throw invalid(path, `its values are not little-endian (byte order ${order ?? 'missing'})`, asFloat32(path, hasIds));
   }
   if (shape.length < 1 || shape.length > 2) {
     throw invalid(path, `it has an array with ${shape.length} dimensions; expected 2`, 'Save the vectors as a matrix.');
@@ -100,11 +138,11 @@ function locate(path: string, { content }: NumpyArray): PickledArray {
   if (dimension === 0) throw invalid(path, 'its rows have dimension 0', REWRITE);
   // With a single row or column, both orders are the same.
   if (isFortran && rows > 1 && dimension > 1) {
-    throw invalid(path, 'its array is column-major (Fortran order)', asFloat32(path));
+    throw invalid(path, 'its array is column-major (Fortran order)', asFloat32(path, hasIds));
   }
   if (data.kind === 'text') {
     const found = 'its values are encoded as text (pickle protocol 2) and cannot be used in place';
-    throw invalid(path, found, asFloat32(path));
+    throw invalid(path, found, asFloat32(path, hasIds));
   }
   // BigInt, because the product of a damaged shape can exceed 2^53.
   if (BigInt(rows) * BigInt(dimension) * BigInt(DTYPE_BYTES[dtype]) !== BigInt(data.range.length)) {
@@ -131,16 +169,23 @@ function idText(path: string, id: PickleValue): string {
   throw invalid(path, `an id is ${describe(id)}; ids must be texts or integers`, 'Convert the ids.');
 }
 
-function otherContent(path: string, found: string): TrawlError {
-  return invalid(path, `it contains ${found}; expected an array, a list of arrays or (array, ids)`, asFloat32(path));
+function otherContent(path: string, found: string, remedy?: string): TrawlError {
+  return invalid(
+    path,
+    `it contains ${found}; expected an array, a list of arrays, (array, ids), or [(id, vector), …]`,
+    remedy ?? `${ASSUMING_TRUST} the matrix with numpy.save('vectors.npy', matrix).`,
+  );
 }
 
+const ASSUMING_TRUST = 'If you trust the file, load it in Python, and save';
 const REWRITE = 'Write the file again.';
 
 /** The remedy for a file with the right values in another format. */
-function asFloat32(path: string): string {
-  const load = `pickle.load(open(${JSON.stringify(path)}, 'rb'))`;
-  return `If you trust the file: python -c "import pickle, numpy; numpy.save('vectors.npy', numpy.ascontiguousarray(${load.replaceAll('"', "'")}, '<f4'))". For (array, ids), save the array.`;
+function asFloat32(path: string, hasIds: boolean): string {
+  const load = `pickle.load(open('${path}', 'rb'))`;
+  if (hasIds)
+    return `${ASSUMING_TRUST} the arrays as '<f4' again: numpy.ascontiguousarray(array, '<f4'), with pickle protocol 4.`;
+  return `If you trust the file: python -c "import pickle, numpy; numpy.save('vectors.npy', numpy.vstack(${load}).astype('<f4'))".`;
 }
 
 function invalid(path: string, reason: string, remedy: string): TrawlError {

@@ -8,8 +8,8 @@ type PickleObject =
   | { readonly kind: 'tuple'; readonly items: PickleValue[] }
   /** Items may be appended after the list was pushed. */
   | { readonly kind: 'list'; readonly items: PickleValue[] }
-  /** Its content is not kept. */
-  | { readonly kind: 'dictionary' }
+  /** Keys and values in turns. */
+  | { readonly kind: 'dictionary'; readonly items: PickleValue[] }
   | PickleBlob
   /** The name of an allowed function or class. */
   | { readonly kind: 'global'; readonly name: string }

@@ -14,7 +14,7 @@ export interface VectorFileFormat {
    *
    * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID or VECTORS_UNSUPPORTED.
    */
-  open(files: readonly VectorFile[], at: number, raw: RawShape): VectorPart;
+  open(files: readonly VectorFile[], at: number, raw: RawShape): VectorPart | VectorStream;
 }
 
 interface RawShape {
@@ -29,6 +29,19 @@ export interface VectorPart extends RawShape {
   readonly metric?: 'inner-product' | 'l2';
   readonly ids?: readonly string[];
   readonly next: number;
+}
+
+/** The rows of a file in which they do not lie as float32 or float16 one after another: they have to be copied to be used. */
+export interface VectorStream {
+  /** Throws VECTORS_INVALID. */
+  readonly read: () => AsyncIterable<VectorRow> | Iterable<VectorRow>;
+  readonly next: number;
+}
+
+export interface VectorRow {
+  readonly vector: ArrayLike<number>;
+  /** Of every row of a file, or of none. */
+  readonly id?: string;
 }
 
 /** A vector file, as it was when it was opened. */
@@ -51,6 +64,8 @@ export interface VectorFileSet {
   readonly ids?: readonly string[];
   readonly files: readonly VectorFile[];
   readonly formats: readonly string[];
+  /** Whether rows were copied to the working file, so that the files cannot be used in place. */
+  readonly isCopied: boolean;
 }
 
 /** The segments with the bytes of rows [first, first + count). */

@@ -66,7 +66,8 @@ export async function checkVectors(
 }
 
 /**
- * Compares the ids of a vector file with the passages' ids, row by row. A passage without an id matches any id.
+ * Compares the ids of a vector file with the passages' ids, row by row. A passage without an id matches any id. DPR puts the name of
+ * the source before each id (`wiki:1`).
  *
  * @throws TrawlError VECTORS_MISMATCH with the first row that differs.
  */
@@ -76,7 +77,7 @@ function checkIds(ids: readonly string[], files: readonly PassageRows[]): void {
     const file = new PassageFile(path);
     try {
       for (const id of file.ids()) {
-        if (id !== null && String(id) !== ids[row]) {
+        if (id !== null && String(id) !== ids[row] && !ids[row]?.endsWith(`:${id}`)) {
           throw new TrawlError(
             'VECTORS_MISMATCH',
             `Row ${row}: the vector file has id ${JSON.stringify(ids[row] ?? null)}, the corpus ${JSON.stringify(String(id))}. ` +

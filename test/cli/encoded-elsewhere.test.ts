@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { sampleServer } from '../helpers/sample-server.ts';
@@ -26,29 +26,27 @@ before(async () => {
   vectors = new Float32Array(rows.buffer.slice(rows.byteOffset, rows.byteOffset + rows.length));
 });
 
-/** The pickle of `(array, ids)` with a float32 array, in protocol 3: what tevatron writes of an encoded corpus. */
-function tevatronPickle(values: Float32Array, names: readonly string[]): Buffer {
-  const text = (value: string): Buffer => {
-    const bytes = Buffer.from(value);
-    const length = Buffer.alloc(4);
-    length.writeUInt32LE(bytes.length);
-    return Buffer.concat([Buffer.from('X'), length, bytes]);
-  };
-  const bytes = (value: Buffer): Buffer => {
-    const length = Buffer.alloc(4);
-    length.writeUInt32LE(value.length);
-    return Buffer.concat([Buffer.from('B'), length, value]);
-  };
-  const integer = (value: number): Buffer => {
-    const own = Buffer.alloc(5);
-    own.write('J');
-    own.writeInt32LE(value, 1);
-    return own;
-  };
-  const op = (codes: string): Buffer => Buffer.from(codes, 'latin1');
-  const none = op('NNN');
+const op = (codes: string): Buffer => Buffer.from(codes, 'latin1');
+
+/** A text or bytes in a pickle. */
+function counted(code: 'X' | 'B', bytes: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(bytes.length);
+  return Buffer.concat([op(code), length, bytes]);
+}
+
+const text = (value: string): Buffer => counted('X', Buffer.from(value));
+
+function integer(value: number): Buffer {
+  const own = Buffer.alloc(5);
+  own.write('J');
+  own.writeInt32LE(value, 1);
+  return own;
+}
+
+/** A float32 array in a pickle of protocol 3: a matrix, or with `rows` null a row. */
+function pickledArray(values: Float32Array, rows: number | null): Buffer {
   return Buffer.concat([
-    op('\x80\x03'),
     // numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b'b')
     op('cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n'),
     integer(0),
@@ -56,25 +54,40 @@ function tevatronPickle(values: Float32Array, names: readonly string[]): Buffer 
     // Its state: (1, shape, dtype, False, data)
     op('('),
     integer(1),
-    integer(names.length),
-    integer(values.length / names.length),
-    op('\x86cnumpy\ndtype\n'),
+    ...(rows === null
+      ? [integer(values.length), op('\x85')]
+      : [integer(rows), integer(values.length / rows), op('\x86')]),
+    op('cnumpy\ndtype\n'),
     text('f4'),
     op('\x89\x88\x87R('),
     integer(3),
     text('<'),
-    none,
+    op('NNN'),
     integer(-1),
     integer(-1),
     integer(0),
     op('tb\x89'),
-    bytes(bytesOf(values)),
+    counted('B', bytesOf(values)),
     op('tb'),
-    op(']('),
-    ...names.map(text),
-    op('e\x86.'),
   ]);
 }
+
+/** The pickle of `(array, ids)`: what tevatron writes of an encoded corpus. */
+function tevatronPickle(values: Float32Array, names: readonly string[]): Buffer {
+  const array = pickledArray(values, names.length);
+  return Buffer.concat([op('\x80\x03'), array, op(']('), ...names.map(text), op('e\x86.')]);
+}
+
+/** The pickle of a list of (id, row): what DPR's generate_dense_embeddings.py writes, with the name of the source before each id. */
+function dprPickle(values: Float32Array, names: readonly string[]): Buffer {
+  const pairs = names.map((name, row) =>
+    Buffer.concat([text(`wiki:${name}`), pickledArray(rowOf(values, row), null), op('\x86')]),
+  );
+  return Buffer.concat([op('\x80\x03]('), ...pairs, op('e.')]);
+}
+
+const rowOf = (values: Float32Array, row: number): Float32Array =>
+  values.subarray(row * DIMENSION, (row + 1) * DIMENSION);
 
 /** The files of each program, in which the rows may be in another order than the corpus's. */
 function filesOf(values: Float32Array): Readonly<Record<string, readonly string[]>> {
@@ -87,7 +100,10 @@ function filesOf(values: Float32Array): Readonly<Record<string, readonly string[
     tevatronPickle(values.subarray(from * DIMENSION, to * DIMENSION), ids.slice(from, to));
   write('corpus.0.pkl', half(0, middle));
   write('corpus.1.pkl', half(middle, ids.length));
+  const lines = ids.map((id, row) => JSON.stringify({ id, contents: '', vector: [...rowOf(values, row)] }));
   return {
+    DPR: [write('dpr_0', dprPickle(values, ids))],
+    Pyserini: [write('embeddings.jsonl', Buffer.from(lines.join('\n')))],
     'sentence-transformers': [write('vectors.npy', fileBytes('npy', values, DIMENSION))],
     FlashRAG: [write('emb_e5.memmap', fileBytes('memmap', values, DIMENSION))],
     tevatron: [join(folder, 'corpus.*.pkl')],
@@ -113,7 +129,7 @@ async function hitsOf(index: string, args: readonly string[] = []): Promise<unkn
   return jsonOf<{ hits: unknown }>(await runTrawl(['search', index, query, '--k', '7', '--json', ...args])).hits;
 }
 
-test('vectors of sentence-transformers, FlashRAG and tevatron are imported after a check with a second Trawl', async () => {
+test('vectors of DPR, Pyserini, sentence-transformers, FlashRAG and tevatron are imported after a check with a second Trawl', async () => {
   const expected = await hitsOf(local);
   for (const [program, files] of Object.entries(filesOf(vectors))) {
     const ended = await runTrawl(importing(files, 'made'));
@@ -126,6 +142,8 @@ test('vectors of sentence-transformers, FlashRAG and tevatron are imported after
     const verified = await runTrawl(['verify', join(folder, 'made'), '--model', trawl.url, '--require-model']);
     assert.equal(verified.code, 0, verified.stderr);
   }
+  const left = readdirSync(folder).filter((name) => name.startsWith('made.'));
+  assert.deepEqual(left, [], 'the working files are removed');
 });
 
 test('rows in another order, vectors of another model and ids of other passages are refused', async () => {

@@ -9,9 +9,11 @@ import fc from 'fast-check';
 
 import { CORPUS_FORMATS, FILE_FORMATS } from '../../corpus/corpus-formats.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
+import { readQuestions } from '../../evaluation/read-questions.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { runs } from '../helpers/runs.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
 import { eventually } from '../server/build.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
@@ -96,13 +98,52 @@ test('wrong paths are reported before anything is read', (t) => {
 
 test('an unknown extension is refused with the known ones, unless the format is given', async (t) => {
   const dir = corpusDir(t);
-  for (const name of ['corpus.json', 'corpus.csv', 'corpus', 'corpus.gz', 'corpus.jsonl.xz']) {
+  for (const [name, conversion] of [
+    ['corpus.json', "jq -c '.[]' "],
+    ['corpus.csv', 'csv.DictReader'],
+    ['corpus', 'convert it, such as to JSONL'],
+    ['corpus.gz', 'convert it, such as to JSONL'],
+    ['corpus.jsonl.xz', 'xz -dk '],
+  ] as const) {
     const file = dir.write(name, row('a'));
     assert.throws(
       () => openCorpus([file]),
-      failsWith('CORPUS_FORMAT_UNKNOWN', file, '.jsonl.gz', '--format', 'parquet'),
+      failsWith('CORPUS_FORMAT_UNKNOWN', file, '.jsonl.gz', '--format', 'parquet', conversion),
     );
     assert.deepEqual(await texts(file, { format: 'jsonl' }), ['a']);
+  }
+});
+
+test('a file that is not text is recognised by its first bytes, also in a compressed one', async (t) => {
+  const dir = corpusDir(t);
+  const zeros = '\0'.repeat(60);
+  for (const [begin, what] of [
+    ['version https://git-lfs.github.com/spec/v1\noid', 'a pointer of Git LFS.*git lfs pull'],
+    ['<!DOCTYPE html><html>', 'an HTML page'],
+    ['\x93NUMPY\x01\0', 'a \\.npy array'],
+    ['PAR1\x15\x04', 'a Parquet file.*\\.parquet'],
+    [`PK\x03\x04${zeros.slice(0, 26)}arr_0.npy`, 'an \\.npz archive'],
+    [`PK\x03\x04${zeros.slice(0, 26)}archive/data.pkl`, 'torch\\.save'],
+    [`PK\x03\x04${zeros}`, 'a zip archive.*Unpack'],
+    ['IxFI\0\x03\0\0', 'a FAISS index.*trawl import'],
+    ['GGUF\x03\0\0\0', 'a GGUF model'],
+    ['\x80\x04\x95', 'a pickle of Python'],
+    ['SQLite format 3\0', 'an SQLite database'],
+    ['BZh91AY&SY', 'compressed with bzip2'],
+    ['\xfd7zXZ\0', 'compressed with xz'],
+    ['\x40\0\0\0\0\0\0\0{"a"', 'a safetensors file'],
+    ['\xff\xff\xff\xff\x10\x01\0\0', 'an Arrow stream.*to_parquet'],
+    ['%PDF-1.7', 'a PDF document'],
+  ] as const) {
+    const bytes = Buffer.from(begin, 'latin1');
+    const refusal = trawlError('CORPUS_FORMAT_UNKNOWN', new RegExp(`is .*${what}`));
+    await assert.rejects(texts(dir.write('corpus.jsonl', bytes)), refusal, what);
+    await assert.rejects(texts(dir.write('corpus.tsv.gz', gzipSync(bytes))), refusal, what);
+    await assert.rejects(readQuestions(dir.write('questions', bytes)), refusal, what);
+  }
+  for (const text of ['PAR1 is a word', 'GGUF is one', 'IBM1 is', 'PK and', 'I saw', 'BZh9 no', 'version https']) {
+    const words = dir.write('words.tsv', `${text} 1\tx\ty\n`);
+    assert.equal((await readAll(words, { tsvLayout: 'id,text,title' })).length, 1, text);
   }
 });
 

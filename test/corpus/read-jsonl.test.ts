@@ -83,6 +83,10 @@ test('columns have the names of any collection of this field, in any case', asyn
     ['{"id":1,"text":"x","body":"y","docid":"z"}', '{"id":1,"text":"x","body":"y","docid":"z"}'],
     ['{"id":1,"text":null,"passage":"x","body":4}', '{"id":1,"text":"x","body":4}'],
     ['{"_index":"i","_id":"a","id":4,"text":"x"}', '{"_index":"i","_id":"a","id":4,"text":"x"}'],
+    [
+      '{"_index":"i","_id":"a","Title":4,"TITLE":"x","text":"x"}',
+      '{"_index":"i","_id":"a","Title":4,"TITLE":"x","text":"x"}',
+    ],
   ] as const) {
     const [passage] = await readAll(file(line));
     assert.equal(passage?.document, document);
@@ -103,6 +107,20 @@ test('options name the columns, and what had the usual name is kept', async (t) 
   );
   assert.deepEqual([passage.id, passage.row.text], ['d', 'x']);
   assert.equal((await readAll(file, { columns: { id: 'title' } }))[0]?.id, 'T');
+  const shared = corpusDir(t).write('d.jsonl', '{"id":1,"original_id":2,"title":"T","text":"x","k":"y"}');
+  for (const [names, document] of [
+    [{ id: 'k' }, '{"id":"y","original_original_id":1,"original_id":2,"title":"T","text":"x","k":"y"}'],
+    [{ title: 'text' }, '{"id":1,"original_id":2,"original_title":"T","title":"x","text":"x","k":"y"}'],
+    [{ text: 'title' }, '{"id":1,"original_id":2,"text":"T","original_text":"x","k":"y"}'],
+    [
+      { text: 'k', title: 'k' },
+      '{"id":1,"original_id":2,"original_title":"T","original_text":"x","text":"y","title":"y"}',
+    ],
+  ] as const) {
+    assert.equal((await readAll(shared, { columns: names }))[0]?.document, document);
+  }
+  const onlyId = corpusDir(t).write('e.jsonl', '{"id":"a","n":1}');
+  assert.equal((await readAll(onlyId, { columns: { text: 'id' } }))[0]?.document, '{"text":"a","id":"a","n":1}');
   for (const [role, reason] of [
     ['id', 'expected the column "none" of --id-column, found the columns "id"'],
     ['text', '--text-column'],
@@ -150,7 +168,16 @@ test('a document never contains a carriage return or line feed', async (t) => {
 
 const badLines: readonly (readonly [name: string, line: string | Uint8Array, reason: string])[] = [
   ['broken JSON', '{"id":1', 'not valid JSON'],
-  ['NaN as Python writes it', '{"id":1,"text":"t","score":NaN}', 'not valid JSON'],
+  ['NaN as Python writes it', '{"id":1,"text":"t NaN","score":NaN}', 'it has NaN, which JSON lacks; write null'],
+  [
+    'an infinite number as Python writes it',
+    '{"id":1,"text":"t","score":-Infinity}',
+    'it has -Infinity, which JSON lacks',
+  ],
+  ['a dictionary as Python prints it', "{'id': 1, 'text': 't'}", 'single quotes, as str() of Python writes'],
+  ['UTF-16 without a byte order mark', Buffer.from('{"id":1,"text":"t"}', 'utf16le'), 'text in UTF-16'],
+  ['a text that is null', '{"id":1,"text":null}', '"text" is null, expected a string'],
+  ['an array of rows', '[{"id":1,"text":"t"}]', "found an array; write one object a line: jq -c '.[]'"],
   ['a no-break space around the JSON', '\u00a0{"id":1,"text":"t"}', 'not valid JSON'],
   ['an array', '[]', 'found an array'],
   ['null', 'null', 'found null'],
@@ -193,7 +220,8 @@ test('messages do not quote the passage', async (t) => {
 
 test('the error for a UTF-16 file names the encoding', async (t) => {
   const file = corpusDir(t).write('c.jsonl', Buffer.from('\ufeff{"id":1,"text":"t"}\n', 'utf16le'));
-  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'UTF-16'));
+  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'iconv -f UTF-16 -t UTF-8'));
+  await assert.rejects(readAll(file, { skipBadLines: true }), failsWith('CORPUS_BAD_LINE', 'iconv -f UTF-16 -t UTF-8'));
 });
 
 test('a line over the limit is a bad line, and can be skipped', async (t) => {

@@ -160,7 +160,7 @@ test('a row that cannot be a passage is an error with its row, or skipped', asyn
       { name: 'text', data: ['t', null], type: 'STRING' },
     ]),
   );
-  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:2: `, 'found the columns'));
+  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:2: `, '"text" is null'));
   assert.equal((await readAll(file, { skipBadLines: true })).length, 1);
 });
 
@@ -186,6 +186,25 @@ test('columns with other names are found, or named, and their bytes must be text
   assert.deepEqual([passage?.id, passage?.document], ['a', '{"id":"a","corpus-id":"a","text":"t","raw":"/w=="}']);
   const named = readAll(file, { columns: { text: 'raw' } });
   await assert.rejects(named, failsWith('CORPUS_BAD_LINE', `${file}:1: `, '"raw" must be a string, found bytes'));
+});
+
+test('bytes that are not UTF-8 in a column of any usual name are a bad row', async (t) => {
+  const dir = corpusDir(t);
+  const bytes = Uint8Array.of(0xff);
+  for (const [id, text] of [
+    ['docid', 'content'],
+    ['content', 'docid'],
+  ] as const) {
+    const columns = { [id]: Buffer.from('ok'), [text]: bytes };
+    const file = dir.write(
+      'c.parquet',
+      parquet(['docid', 'content'].map((name) => ({ name, data: [columns[name]!], type: 'BYTE_ARRAY' }))),
+    );
+    await assert.rejects(
+      readAll(file),
+      failsWith('CORPUS_BAD_LINE', `${file}:1: `, `"${text}" must be a string, found bytes`),
+    );
+  }
 });
 
 test('byte count and checksum cover the whole file', async (t) => {

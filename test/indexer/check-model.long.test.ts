@@ -42,7 +42,7 @@ async function importMadeWith(
   const encoder = await openEncoder(model);
   t.after(() => encoder.close());
   const notes: string[] = [];
-  const set = openVectorFiles([path], { dimension: encoder.dimension });
+  const set = await openVectorFiles([path], { dimension: encoder.dimension });
   const check = { rows: 12, reopen: (overrides: ModelOverrides) => openEncoder(model, { overrides }) };
   await build({
     corpus,

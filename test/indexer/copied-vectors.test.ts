@@ -37,7 +37,7 @@ async function adoptedIndex(t: TestContext): Promise<{ out: string; files: strin
   const cut = HEADER_BYTES + 5_000 * ROW_BYTES + 6;
   const files = writeVectors(folder, 'emb', Buffer.from(fileBytes('npy', values, DIMENSION)), [cut]);
   const encoder = new FakeTextEncoder({ model: { dimension: DIMENSION, normalize: false } });
-  const set = openVectorFiles(files, { dimension: DIMENSION, dtype: 'float32' });
+  const set = await openVectorFiles(files, { dimension: DIMENSION, dtype: 'float32' });
   const vectors = { set, use: 'adopt' as const, metric: checkFits(set, encoder.identity, undefined) };
   const out = join(folder, 'index');
   await build({ corpus, out, encoder, vectors, kernel });

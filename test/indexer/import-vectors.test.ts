@@ -46,7 +46,7 @@ for (const fileType of FILE_TYPES) {
     // The second cut is within a row.
     const made = await corpusAndVectors(t, { fileType, cuts: [1500, 4001] });
     const { folder: built } = await build({ corpus: made.corpus, out: out(made, 'built'), kernel });
-    const vectors = precomputed(made.paths, 'adopt', { fileType });
+    const vectors = await precomputed(made.paths, 'adopt', { fileType });
     for (const shardRows of [1000, 77]) {
       const index = out(made, `adopted-${shardRows}`);
       const { manifest } = await build({ corpus: made.corpus, out: index, vectors, shardRows, kernel });
@@ -68,7 +68,7 @@ for (const fileType of FILE_TYPES) {
   test(`copied ${fileType} gives the embedded index, byte for byte`, async (t) => {
     const made = await corpusAndVectors(t, { fileType, cuts: [1501] });
     await build({ corpus: made.corpus, out: out(made, 'built'), kernel, shardRows: 200 });
-    const vectors = precomputed(made.paths, 'copy', { fileType });
+    const vectors = await precomputed(made.paths, 'copy', { fileType });
     await build({ corpus: made.corpus, out: out(made, 'copied'), vectors, kernel, shardRows: 200 });
     for (const shard of ['shard-00000', 'shard-00001', 'shard-00002']) {
       for (const name of readdirSync(join(made.folder, 'built', shard)).filter((file) => !file.endsWith('.sqlite'))) {
@@ -83,7 +83,7 @@ for (const fileType of FILE_TYPES) {
 
 test('jobs adopt their parts, and the merged index gives the results of one built by one process', async (t) => {
   const made = await corpusAndVectors(t, { cuts: [2000] });
-  const options = { corpus: made.corpus, encoder, kernel, vectors: precomputed(made.paths) };
+  const options = { corpus: made.corpus, encoder, kernel, vectors: await precomputed(made.paths) };
   await build({ ...options, out: out(made, 'one') });
   for (const index of [2, 0, 1]) await job(index, 3, { ...options, out: out(made) });
   await mergeIndex(out(made), { overwrite: false, uniqueIds: false });
@@ -107,14 +107,14 @@ test('jobs with other vectors, or with embedded ones, are not merged', async (t)
   const jobWith = (index: number, name: string, vectors: PrecomputedVectors | undefined) =>
     job(index, 2, { corpus: made.corpus, encoder, vectors, out: out(made, name) });
   const others = {
-    other: precomputed(other),
-    metric: precomputed(made.paths, 'adopt', { metric: 'l2' }),
-    copied: precomputed(made.paths, 'copy'),
+    other: await precomputed(other),
+    metric: await precomputed(made.paths, 'adopt', { metric: 'l2' }),
+    copied: await precomputed(made.paths, 'copy'),
     embedded: undefined,
   };
   for (const [name, vectors] of Object.entries(others)) {
-    await jobWith(0, name, precomputed(made.paths));
-    assert.equal((await jobWith(0, name, precomputed(made.paths))).wasComplete, true);
+    await jobWith(0, name, await precomputed(made.paths));
+    assert.equal((await jobWith(0, name, await precomputed(made.paths))).wasComplete, true);
     await assert.rejects(jobWith(0, name, vectors), trawlError('BUILD_DIFFERS', /vectors/), name);
     await jobWith(1, name, vectors);
     const merged = mergeIndex(out(made, name), { overwrite: false, uniqueIds: false });
@@ -128,7 +128,7 @@ test('jobs with other vectors, or with embedded ones, are not merged', async (t)
 
 test('an index with relative paths can be moved with its vectors', async (t) => {
   const made = await corpusAndVectors(t);
-  const vectors = precomputed(made.paths, 'adopt', { relativePaths: true });
+  const vectors = await precomputed(made.paths, 'adopt', { relativePaths: true });
   await build({ corpus: made.corpus, out: join(made.folder, 'a', 'index'), vectors });
   const moved = `${made.folder}-moved`;
   t.after(() => rmSync(moved, { recursive: true, force: true }));
@@ -140,14 +140,14 @@ test('relative paths are right if the index was built through a link', async (t)
   const made = await corpusAndVectors(t, { rows: 40 });
   mkdirSync(join(made.folder, 'far', 'away'), { recursive: true });
   symlinkSync(join('far', 'away'), join(made.folder, 'link'));
-  const vectors = precomputed(made.paths, 'adopt', { relativePaths: true });
+  const vectors = await precomputed(made.paths, 'adopt', { relativePaths: true });
   await build({ corpus: made.corpus, out: join(made.folder, 'link', 'index'), vectors });
   assert.deepEqual(await indexProblems(join(made.folder, 'far', 'away', 'index')), []);
 });
 
 test('an adopted file that is missing, truncated, replaced or changed is an error that names it', async (t) => {
   const made = await corpusAndVectors(t, { rows: 40_000, fileType: 'npy' });
-  await build({ corpus: made.corpus, out: out(made), vectors: precomputed(made.paths), kernel });
+  await build({ corpus: made.corpus, out: out(made), vectors: await precomputed(made.paths), kernel });
   const [path] = made.paths as [string];
   const bytes = readFileSync(path);
   const opened = (): unknown => openIndexDirectory(out(made));
@@ -177,7 +177,7 @@ test('an adopted file that is missing, truncated, replaced or changed is an erro
 test('vectors that do not match the corpus are refused with both numbers, and no index is left', async (t) => {
   const made = await corpusAndVectors(t);
   const refused = async (
-    vectors: ReturnType<typeof precomputed>,
+    vectors: Awaited<ReturnType<typeof precomputed>>,
     message: RegExp,
     corpus = made.corpus,
   ): Promise<void> => {
@@ -187,13 +187,13 @@ test('vectors that do not match the corpus are refused with both numbers, and no
   const rows = (count: number): object[] =>
     Array.from({ length: count }, (_, id) => ({ id, contents: `passage ${id}` }));
   const [short, long] = writeCorpus(made.folder, { 'short.jsonl': rows(499), 'long.jsonl': rows(501) });
-  await refused(precomputed(made.paths), /500 vectors, but the corpus has at most 499 passages/, [short!]);
-  await refused(precomputed(made.paths), /500 vectors, but the corpus has 501 passages/, [long!]);
+  await refused(await precomputed(made.paths), /500 vectors, but the corpus has at most 499 passages/, [short!]);
+  await refused(await precomputed(made.paths), /500 vectors, but the corpus has 501 passages/, [long!]);
   const raw = join(made.folder, 'emb_e5.memmap');
   writeFileSync(raw, Buffer.alloc(500 * DIMENSION * 2));
-  await refused(precomputed([raw]), /250 vectors, but the corpus has 500 passages.*--dtype float16/);
+  await refused(await precomputed([raw]), /250 vectors, but the corpus has 500 passages.*--dtype float16/);
   const set = {
-    ...precomputed(made.paths).set,
+    ...(await precomputed(made.paths)).set,
     ids: Array.from({ length: 500 }, (_, i) => String(i === 321 ? 322 : i)),
   };
   await refused(
@@ -202,8 +202,8 @@ test('vectors that do not match the corpus are refused with both numbers, and no
   );
   const wide = fileBytes('npy', new Float32Array(500 * 4), 4);
   writeFileSync(join(made.folder, 'wide.npy'), wide);
-  assert.throws(
-    () => precomputed([join(made.folder, 'wide.npy')]),
+  await assert.rejects(
+    precomputed([join(made.folder, 'wide.npy')]),
     trawlError('VECTORS_MISMATCH', /4 dimensions, those of fake have 8/),
   );
 });
@@ -214,8 +214,8 @@ test('the metrics of file and model must agree, unless --metric is given', async
   bytes.write('IxF2');
   bytes.writeInt32LE(1, 33);
   writeFileSync(made.paths[0]!, bytes);
-  assert.throws(
-    () => precomputed(made.paths),
+  await assert.rejects(
+    precomputed(made.paths),
     trawlError(
       'VECTORS_MISMATCH',
       /metric of this file is l2, that of fake is inner-product.*--metric l2 or --metric inner-product/,
@@ -223,7 +223,12 @@ test('the metrics of file and model must agree, unless --metric is given', async
   );
   for (const metric of ['l2', 'inner-product', 'cosine'] as const) {
     const index = out(made, metric);
-    await build({ corpus: made.corpus, out: index, vectors: precomputed(made.paths, 'adopt', { metric }), kernel });
+    await build({
+      corpus: made.corpus,
+      out: index,
+      vectors: await precomputed(made.paths, 'adopt', { metric }),
+      kernel,
+    });
     assert.equal(openIndexDirectory(index).manifest.metric, metric);
     assert.equal((await search(index)).rows.length, 20);
     assert.deepEqual(await indexProblems(index), []);
@@ -242,7 +247,7 @@ for (const withEngine of kernel === undefined ? [false] : [true, false]) {
         if (width === 2) whole.writeUInt16LE(0x7c00, at);
         else whole.writeFloatLE(Number.NaN, at);
         writeFileSync(made.paths[1]!, whole.subarray(900));
-        const vectors = precomputed(made.paths, use, { fileType });
+        const vectors = await precomputed(made.paths, use, { fileType });
         await assert.rejects(
           build({
             corpus: made.corpus,
@@ -269,7 +274,7 @@ test('an update of an imported index keeps its metric, whatever that of the mode
   const more = writeCorpus(made.folder, { 'more.jsonl': [{ id: 40, contents: 'passage 40' }] });
   for (const metric of ['l2', 'cosine'] as const) {
     const index = out(made, metric);
-    const vectors = { ...precomputed(made.paths, 'adopt', { metric }), relativePaths: metric === 'l2' };
+    const vectors = { ...(await precomputed(made.paths, 'adopt', { metric })), relativePaths: metric === 'l2' };
     await build({ corpus: made.corpus, out: index, vectors, kernel });
     const { added, manifest } = await update({ corpus: [...made.corpus, ...more], out: index, kernel });
     assert.deepEqual([added, manifest.rows, manifest.metric], [1, 41, metric]);
@@ -288,8 +293,8 @@ test('inputs in the index that is replaced are refused', async (t) => {
   const link = join(made.folder, 'link.faiss');
   symlinkSync(own, link);
   const attempts = [
-    build({ corpus: made.corpus, out: index, overwrite: true, vectors: precomputed([own]) }),
-    build({ corpus: made.corpus, out: `${index}/`, overwrite: true, vectors: precomputed([link]) }),
+    build({ corpus: made.corpus, out: index, overwrite: true, vectors: await precomputed([own]) }),
+    build({ corpus: made.corpus, out: `${index}/`, overwrite: true, vectors: await precomputed([link]) }),
     build({ corpus: [inside], out: index, overwrite: true }),
   ];
   for (const attempt of attempts)
@@ -297,13 +302,13 @@ test('inputs in the index that is replaced are refused', async (t) => {
   assert.equal(openIndexDirectory(index).manifest.rows, 40);
   assert.equal(existsSync(inside), true);
   const beside = out(made, 'beside');
-  await build({ corpus: [inside], out: beside, vectors: precomputed([own]) });
+  await build({ corpus: [inside], out: beside, vectors: await precomputed([own]) });
   assert.deepEqual(await indexProblems(beside), []);
 });
 
 test('a stopped import resumes with its complete shards, and refuses changed vectors', async (t) => {
   const made = await corpusAndVectors(t);
-  const vectors = precomputed(made.paths);
+  const vectors = await precomputed(made.paths);
   await build({ corpus: made.corpus, out: out(made, 'whole'), vectors, shardRows: 100, kernel });
   const stopped = async (name: string) => {
     const stop = new AbortController();
@@ -330,7 +335,7 @@ test('a stopped import resumes with its complete shards, and refuses changed vec
   writeFileSync(path!, readFileSync(path!));
   utimesSync(path!, atime, mtime);
   await assert.rejects(
-    build({ ...other, vectors: precomputed(made.paths) }),
+    build({ ...other, vectors: await precomputed(made.paths) }),
     trawlError('BUILD_DIFFERS', /vectors files: .*--restart/),
   );
 });
@@ -339,7 +344,7 @@ test('optimize makes codes and float16 rows of adopted vectors, and leaves their
   skip: kernel === undefined && 'the native engine is not available',
 }, async (t) => {
   const made = await corpusAndVectors(t, { fileType: 'npy' });
-  await build({ corpus: made.corpus, out: out(made), vectors: precomputed(made.paths) });
+  await build({ corpus: made.corpus, out: out(made), vectors: await precomputed(made.paths) });
   const before = await search(out(made));
   const summary = await optimizeIndex(out(made), kernel!, { ...quietly, float16: true });
   assert.deepEqual([summary.codesMade, summary.rewritten], [1, 1]);
@@ -356,7 +361,7 @@ test('lengths far from 1 are reported if the model normalises', async (t) => {
   await build({
     corpus: made.corpus,
     out: out(made),
-    vectors: precomputed(made.paths),
+    vectors: await precomputed(made.paths),
     encoder: normalising as typeof encoder,
     onNote: (text) => notes.push(text),
   });

@@ -33,13 +33,13 @@ export async function corpusAndVectors(
   return { folder, corpus, paths, values };
 }
 
-export function precomputed(
+export async function precomputed(
   paths: readonly string[],
   use: PrecomputedVectors['use'] = 'adopt',
   { fileType = 'faiss', metric, ...more }: { fileType?: FileType; metric?: Metric } & Partial<PrecomputedVectors> = {},
-): PrecomputedVectors {
+): Promise<PrecomputedVectors> {
   const dtype = fileType.endsWith('fp16') ? 'float16' : 'float32';
-  const set = openVectorFiles(paths, { dimension: DIMENSION, dtype });
+  const set = await openVectorFiles(paths, { dimension: DIMENSION, dtype });
   return { set, use, metric: checkFits(set, encoder.identity, metric), ...more };
 }
 

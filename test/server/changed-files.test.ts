@@ -37,7 +37,7 @@ async function madeIndex(t: TestContext): Promise<{ readonly index: string; read
   await buildIndex({
     corpus: made.corpus,
     out: out(made),
-    vectors: precomputed(made.paths),
+    vectors: await precomputed(made.paths),
     kernel,
     bm25: bm25Settings({ analyser: 'english', k1: 0.9, b: 0.4, fields: ['contents'] }),
     columns: [{ name: 'id', type: 'number' }],

@@ -336,14 +336,14 @@ test('with fusion there is one list, whose hits name the queries that found them
 test('a failing query fails alone with its code, and the others are answered and fused', async (t) => {
   const failing = (code: ErrorCode) => new TrawlError(code, 'secret detail');
   const outcome = (_: unknown, i: number): QueryOutcome | undefined =>
-    i === 1 ? { ok: false, error: failing('ENCODING_FAILED') } : undefined;
+    i === 1 ? { ok: false, error: failing('INTERNAL') } : undefined;
   const app = build(t, new FakeRetriever({ documents: DOCUMENTS, outcome }));
   const { results } = await ask(app, { queries: ['', 'bad', ''], k: 1 });
   assert.deepEqual(
     results.map(({ ok }) => ok),
     [true, false, true],
   );
-  assert.equal(results[1]!.error?.code, 'ENCODING_FAILED');
+  assert.equal(results[1]!.error?.code, 'INTERNAL');
   assert.doesNotMatch(results[1]!.error!.message, /secret/);
   const fused = await ask(app, { queries: ['', 'bad'], k: 1, fuse: 'max' });
   assert.equal(fused.hits!.length, 1);

@@ -5,6 +5,7 @@ import { readingFailed, reasonOf } from '../../corpus/read-errors.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { isNodeError, TrawlError } from '../../src/base/errors.ts';
 import type { Compression } from '../../src/base/files/compression.ts';
+import { jsonFault } from '../../src/base/files/read-json.ts';
 import { isObject } from '../../src/base/objects.ts';
 import { ArrayError, JsonArraySplitter } from './json-array-splitter.ts';
 
@@ -55,10 +56,7 @@ export function parseObject(bytes: Buffer, place: string): JsonObject {
   try {
     value = JSON.parse(bytes.toString('utf8'));
   } catch (error) {
-    // Python's json module writes NaN and Infinity, which are not JSON.
-    const number = /[:,[\s](NaN|-?Infinity)\s*[,}\]]/.exec(bytes.toString('utf8'))?.[1];
-    const reason = number === undefined ? 'not valid JSON' : `has ${number}, which is not a number of JSON`;
-    throw itemError(place, reason, error);
+    throw itemError(place, `not valid JSON (${jsonFault(bytes.toString('utf8'), error)})`, error);
   }
   if (isObject(value)) return value;
   throw itemError(place, 'expected a JSON object');

@@ -21,8 +21,10 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let number = 0;
   let pending = '';
+  let start: Uint8Array = new Uint8Array();
   try {
     for await (const chunk of fileBytes(file)) {
+      if (start.length === 0) start = chunk;
       const parts = (pending + decoder.decode(chunk, { stream: true })).split('\n');
       pending = parts.pop()!;
       for (const text of parts) {
@@ -36,7 +38,7 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
     }
     pending += decoder.decode();
   } catch (error) {
-    if (error instanceof TypeError) throw lineError(file, number + 1, 'not valid UTF-8 from here on', error);
+    if (error instanceof TypeError) throw lineError(file, number + 1, notUtf8(start), error);
     throw error;
   }
   if (pending.trim() !== '') yield { number: number + 1, text: withoutCr(pending) };
@@ -49,4 +51,12 @@ export function lineError(file: string, line: number, reason: string, cause?: un
 
 function withoutCr(text: string): string {
   return text.endsWith('\r') ? text.slice(0, -1) : text;
+}
+
+/** Says what to do with a file that is not UTF-8. @param start its first bytes. */
+export function notUtf8(start: Uint8Array): string {
+  const mark = `${start[0]} ${start[1]}`;
+  const convert = (from: string): string => `convert it: iconv -f ${from} -t UTF-8 FILE > NEW`;
+  if (mark === '255 254' || mark === '254 255') return `the file is UTF-16, expected UTF-8; ${convert('UTF-16')}`;
+  return `not valid UTF-8 from here on; if the file is in the encoding of Windows, ${convert('WINDOWS-1252')}`;
 }

@@ -1,5 +1,5 @@
 import { cancelled } from '../abort.ts';
-import { abortableFetch, bodyChunks, dropBody } from './abortable-fetch.ts';
+import { abortableFetch, bodyChunks, connectionFault, dropBody } from './abortable-fetch.ts';
 import { TransientFailure } from './retries.ts';
 
 export interface WatchedReply {
@@ -46,10 +46,7 @@ export async function watchedFetch(
   const failure = (error: unknown): Error => {
     if (signal?.aborted) return cancelled();
     if (stalled) return new TransientFailure(`nothing arrived for ${stallMs / 1000} s`, { cause: error });
-    const { cause, message } = error as { cause?: { code?: string; message?: string }; message?: string };
-    return new TransientFailure(`the connection failed (${cause?.code ?? cause?.message ?? message ?? error})`, {
-      cause: error,
-    });
+    return new TransientFailure(`the connection failed (${connectionFault(error)})`, { cause: error });
   };
   watch();
   try {

@@ -15,6 +15,14 @@ export function environmentVariable(name: `TRAWL_${string}` | ForeignVariable): 
   return process.env[name];
 }
 
+/** The variable of a proxy that this process does not use, because Node.js has to be told to; undefined if there is none. */
+export function unusedProxy(): string | undefined {
+  if (process.env['NODE_USE_ENV_PROXY'] === '1') return undefined;
+  return ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].find(
+    (name) => process.env[name] || process.env[name.toLowerCase()],
+  );
+}
+
 /** Takes a variable out of the environment of this process, and so of the programs that it starts. */
 export function takenVariable(name: string): string | undefined {
   const value = process.env[name];

@@ -1,6 +1,6 @@
 import { untilAborted } from '../../base/abort.ts';
 import { encodeVector } from '../../base/base64-vector.ts';
-import { TrawlError } from '../../base/errors.ts';
+import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import type { EmbeddingApi, Probe } from '../identity/endpoint-record.ts';
 import { invalidConfig } from '../model/json-file.ts';
 import { ModelServers } from '../model-server/model-servers.ts';
@@ -61,6 +61,17 @@ export function isRefusedContent(error: unknown): boolean {
   return error instanceof TrawlError && error.code === 'ENDPOINT_REFUSED';
 }
 
+/**
+ * Statuses that may be a refusal of the content: llama.cpp's 500 for a text with more tokens than its batch, and
+ * text-embeddings-inference's 424 for a fault of its model.
+ */
+const FAULT_STATUSES: readonly (number | undefined)[] = [424, 500];
+
+/** Whether one text of a request may be at fault for the error of all. */
+export function mayBeOneText(error: unknown): boolean {
+  return isRefusedContent(error) || FAULT_STATUSES.includes(statusOf(error));
+}
+
 /** Requests to the endpoints of one model. Several encoders may use it (`EndpointClients`). */
 export class EndpointClient {
   readonly addresses: readonly EndpointAddress[];
@@ -91,7 +102,7 @@ export class EndpointClient {
         this.#lostAt[server] = performance.now();
         for (const listener of this.#onLost) listener(server);
       },
-      failed: (reason, { server, status }) => failed(addresses[server]!, reason, status),
+      failed: (reason, { server, status, said }) => failed(addresses[server]!, reason, status, said),
     });
   }
 
@@ -168,6 +179,7 @@ export class EndpointClient {
         return routes[chosen]!.url;
       },
       body,
+      texts: sent,
       server,
       maxReplyBytes: dimension === null ? undefined : texts.length * dimension * BYTES_PER_VALUE + BYTES_AROUND,
       signal,
@@ -179,12 +191,13 @@ export class EndpointClient {
 
   /**
    * Embeds the probes on one server, each in its own request, so that its tokens are counted and a refusal is its own. Encoders with the
-   * same probes and settings share the requests. Throws ENDPOINT_FAILED; CANCELLED; a text that is refused for its length has no vector
-   * instead.
+   * same probes and settings share the requests. A probe that is refused has no vector, and so has the long one if it fails in any way:
+   * other texts may be shorter. Throws ENDPOINT_FAILED, ENDPOINT_REFUSED if every short probe is refused, CANCELLED.
    */
   probe(server: number, texts: readonly ProbeText[], settings: SentSettings, fresh: Freshness): Promise<Probe[]> {
     // Of recorded probes without their vectors, which may differ in their last bits.
     const own = texts.map(({ name, inputType, text }) => ({ name, inputType, text }));
+    let refusal: unknown;
     const embedOne = async (probe: ProbeText): Promise<Probe> => {
       try {
         const { vectors, tokens } = await this.embed([probe.text], probe.inputType, settings, { server });
@@ -192,11 +205,17 @@ export class EndpointClient {
         if (!(vector instanceof Float32Array)) throw vector!;
         return { ...probe, vector: encodeVector(vector), tokens };
       } catch (error) {
-        if (probe.name !== LONG_PROBE || !isRefusedContent(error)) throw error;
+        const isLong = probe.name === LONG_PROBE && asTrawlError(error).code === 'ENDPOINT_FAILED';
+        if (!isLong && !isRefusedContent(error)) throw error;
+        refusal ??= error;
         return { ...probe, vector: null, tokens: null };
       }
     };
-    return this.#shared(server, ['probes', own, settings], fresh, () => Promise.all(own.map(embedOne)));
+    return this.#shared(server, ['probes', own, settings], fresh, async () => {
+      const probes = await Promise.all(own.map(embedOne));
+      if (probes.every(({ name, vector }) => name === LONG_PROBE || vector === null)) throw refusal;
+      return probes;
+    });
   }
 
   /** An answer about a server, shared while it is recent enough for each user, and newer than the last lost connection. No failures. */
@@ -273,15 +292,15 @@ const HINTS: Readonly<Record<number, string>> = {
   404: ' Check the path, and the model of --endpoint-model.',
   413: ' The request is too large: a text is too long, or lower --endpoint-batch.',
   422: ' It refuses the request: too many texts (--endpoint-batch), or a text that is too long.',
+  500: ' It has a fault, or a text is longer than it takes (llama.cpp: start it with a larger physical batch, -ub).',
 };
 
-/** The messages have no part of the reply, which may repeat texts or the key. */
-function failed({ shown }: EndpointAddress, reason: string, status: number | undefined): TrawlError {
+function failed({ shown }: EndpointAddress, reason: string, status: number | undefined, said: string): TrawlError {
   const unreachable = reason.startsWith('no connection') ? ' Check that the server runs, and the address.' : '';
   const hint = status === undefined ? unreachable : (HINTS[status] ?? '');
   return new TrawlError(
     REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
-    `The encoder's endpoint ${shown} failed: ${reason}.${hint}`,
+    `The encoder's endpoint ${shown} failed: ${reason}${said}.${hint}`,
     { details: { status, fault: reason } },
   );
 }

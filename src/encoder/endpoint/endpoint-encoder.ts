@@ -14,7 +14,7 @@ import {
   type InputType,
   type TextEncoder,
 } from '../text-encoder.ts';
-import { type EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
+import { type EndpointClient, mayBeOneText, type SentSettings } from './endpoint-client.ts';
 import { isUnitVector, vectorLength } from './endpoint-identity.ts';
 import { EndpointLoad } from './endpoint-load.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
@@ -38,6 +38,7 @@ interface EndpointEncoderOptions {
   readonly watch: EndpointWatch;
   /** Whether the endpoint's vectors have length 1. */
   readonly isUnit: boolean;
+  readonly onWarning: (warning: string) => void;
 }
 
 /** One call of `encode`, which its requests fill in. */
@@ -45,7 +46,9 @@ interface Call {
   readonly inputType: InputType;
   readonly settings: SentSettings;
   readonly signal: AbortSignal;
-  readonly texts: readonly string[];
+  readonly texts: string[];
+  /** Texts that are refused, or get no usable vector, alone. */
+  readonly refused: number[];
   /** Whether a text is only the beginning of its input. */
   readonly isCut: (text: number) => boolean;
   readonly vectors: Float32Array;
@@ -57,8 +60,8 @@ interface Call {
 }
 
 /**
- * An encoder behind HTTP. Texts go in requests of a limited size; a request that fails fails its own texts alone, and one that is
- * refused is divided until the refused text is alone. The endpoint tokenizes, truncates and pools. Its vectors may depend on the
+ * An encoder behind HTTP. Texts go in requests of a limited size; a request that fails fails its own texts alone, and one that may be
+ * refused for one of its texts is divided until this text is alone. The endpoint tokenizes, truncates and pools. Its vectors may depend on the
  * batch in their last bits.
  */
 export class EndpointEncoder implements TextEncoder {
@@ -67,10 +70,14 @@ export class EndpointEncoder implements TextEncoder {
   readonly #load = new EndpointLoad();
   readonly #closed = new AbortController();
   readonly #endWatch: () => void;
+  /** Most texts of a request: fewer once a larger request has been refused for its size. */
+  #mostTexts: number;
+  #hasWarned = false;
 
   constructor(identity: ModelIdentity, options: EndpointEncoderOptions) {
     this.identity = identity;
     this.#options = options;
+    this.#mostTexts = options.batch.texts;
     this.#endWatch = options.client.onLost((server) => options.watch.lost(server));
   }
 
@@ -80,8 +87,7 @@ export class EndpointEncoder implements TextEncoder {
 
   /** For twice as many requests as run at a time, so that requests wait for the endpoint and not the endpoint for requests. */
   busyCalls(texts: number): number {
-    const { client, batch } = this.#options;
-    return Math.ceil((2 * client.concurrency) / Math.ceil(texts / batch.texts));
+    return Math.ceil((2 * this.#options.client.concurrency) / Math.ceil(texts / this.#mostTexts));
   }
 
   get separator(): string | null {
@@ -111,6 +117,7 @@ export class EndpointEncoder implements TextEncoder {
       settings: isPlain ? { ...settings, prefixes: { query: '', passage: '' } } : settings,
       signal: AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]),
       texts: composed.map((text) => text.slice(0, MAX_CHARACTERS)),
+      refused: [],
       isCut: (text) => composed[text]!.length > MAX_CHARACTERS,
       vectors: new Float32Array(inputs.length * this.dimension),
       outcomes: new Array<EncodeOutcome>(inputs.length),
@@ -121,7 +128,10 @@ export class EndpointEncoder implements TextEncoder {
       if (refusal !== undefined) call.outcomes[text] = { ok: false, error: refusal };
       return refusal === undefined;
     });
-    await Promise.all(this.#divide(sent, call.texts).map((texts) => this.#embed(texts, call)));
+    const embed = (some: readonly number[]) =>
+      Promise.all(this.#divide(some, call.texts).map((texts) => this.#embed(texts, call)));
+    await embed(sent);
+    await embed(this.#spacesForEmpty(call));
     const { vectors, outcomes, tokens, startedAt = begun } = call;
     return { vectors, outcomes, tokens, waitedMs: startedAt - begun };
   }
@@ -138,6 +148,22 @@ export class EndpointEncoder implements TextEncoder {
     this.#options.release();
   }
 
+  /**
+   * Makes a space of each text that is empty and was refused, and returns their numbers. OpenAI's servers refuse an empty text, and take
+   * a space, which most tokenizers drop.
+   */
+  #spacesForEmpty(call: Call): number[] {
+    const isEmpty = (text: number): boolean =>
+      call.texts[text]!.trim() === '' && call.settings.prefixes[call.inputType] === '';
+    const empty = call.refused.filter(isEmpty);
+    for (const text of empty) call.texts[text] = ' ';
+    if (empty.length > 0 && !this.#hasWarned) {
+      this.#hasWarned = true;
+      this.#options.onWarning('The endpoint refuses empty texts. They are embedded as a space.');
+    }
+    return empty;
+  }
+
   #divide(sent: readonly number[], texts: readonly string[]): number[][] {
     const { batch } = this.#options;
     const requests: number[][] = [];
@@ -145,7 +171,7 @@ export class EndpointEncoder implements TextEncoder {
     for (const text of sent) {
       const own = FRAMING_TOKENS + Math.ceil(texts[text]!.length / CHARACTERS_PER_TOKEN);
       const last = requests.at(-1);
-      const fits = last !== undefined && last.length < batch.texts && tokens + own <= batch.tokens;
+      const fits = last !== undefined && last.length < this.#mostTexts && tokens + own <= batch.tokens;
       if (fits) last.push(text);
       else requests.push([text]);
       tokens = own + (fits ? tokens : 0);
@@ -153,8 +179,11 @@ export class EndpointEncoder implements TextEncoder {
     return requests;
   }
 
-  /** Embeds texts of a call in one request, or in halves if it is refused. Throws CANCELLED and MODEL_MISMATCH alone. */
-  async #embed(texts: readonly number[], call: Call): Promise<void> {
+  /**
+   * Embeds texts of a call in one request, or in halves if it is refused. Returns whether the endpoint took the request as it was. Throws
+   * CANCELLED and MODEL_MISMATCH alone.
+   */
+  async #embed(texts: readonly number[], call: Call): Promise<boolean> {
     const { client, watch } = this.#options;
     const count = this.#load.request(texts.length);
     const onStart = (): void => {
@@ -169,16 +198,23 @@ export class EndpointEncoder implements TextEncoder {
       call.tokens = tokens === null || call.tokens === undefined ? undefined : call.tokens + tokens;
       for (const [i, text] of texts.entries())
         this.#accept(call, text, vectors[i]!, texts.length === 1 ? tokens : null);
+      return true;
     } catch (error) {
       const failure = asTrawlError(error);
       if (/^(CANCELLED|INTERNAL|MODEL_MISMATCH)$/.test(failure.code)) throw failure;
-      if (!isRefusedContent(failure) || texts.length === 1) {
+      const mayDivide = mayBeOneText(failure);
+      if (!mayDivide || texts.length === 1) {
         for (const text of texts) call.outcomes[text] = { ok: false, error: failure };
-        return;
+        if (mayDivide) call.refused.push(...texts);
+        return false;
       }
       count.end('divided');
       const middle = Math.ceil(texts.length / 2);
-      await Promise.all([texts.slice(0, middle), texts.slice(middle)].map((half) => this.#embed(half, call)));
+      const halves = [texts.slice(0, middle), texts.slice(middle)];
+      const taken = await Promise.all(halves.map((half) => this.#embed(half, call)));
+      const isTooLarge = failure.code === 'ENDPOINT_REFUSED' && taken.every(Boolean);
+      if (isTooLarge) this.#mostTexts = Math.min(this.#mostTexts, middle);
+      return false;
     } finally {
       count.end();
     }
@@ -190,6 +226,7 @@ export class EndpointEncoder implements TextEncoder {
     const error = vector instanceof TrawlError ? vector : this.#lengthFault(vector);
     if (error !== undefined) {
       call.outcomes[text] = { ok: false, error };
+      call.refused.push(text);
       return;
     }
     const own = (vector as Float32Array).slice(0, dimension);
@@ -203,10 +240,12 @@ export class EndpointEncoder implements TextEncoder {
 
   #lengthFault(vector: Float32Array): TrawlError | undefined {
     if (!this.#options.isUnit || isUnitVector(vector)) return undefined;
+    const length = `length ${vectorLength(vector).toFixed(3)}`;
     return new TrawlError(
       'ENDPOINT_FAILED',
-      `The endpoint's model gives this text no usable vector: it has length ${vectorLength(vector).toFixed(3)}; the endpoint's vectors ` +
+      `The endpoint's model gives this text no usable vector: it has ${length}; the endpoint's vectors ` +
         'have length 1. Usual causes are an overflow of float16, which bfloat16 or float32 (--dtype) avoids, and an empty text.',
+      { details: { fault: `it has ${length} in place of 1` } },
     );
   }
 }

@@ -18,7 +18,7 @@ import { type EndpointFacts, type EndpointRoute, TEI } from './endpoint-facts.ts
 import { endpointIdentity, endpointSettings, isUnitVector, vectorLength } from './endpoint-identity.ts';
 import type { EndpointModelOptions } from './endpoint-options.ts';
 import { changedEndpoint, EndpointWatch } from './endpoint-watch.ts';
-import { probeTexts } from './probes.ts';
+import { LONG_PROBE, probeTexts } from './probes.ts';
 
 export interface OpenEndpointOptions extends EndpointModelOptions {
   readonly onWarning?: (warning: string) => void;
@@ -90,6 +90,7 @@ async function open(
     isUnit: probes.every(({ vector }) => vector === null || isUnitVector(decodeVector(vector))),
     settings: { ...settings, dimension: identity.fullDimension ?? identity.dimension },
     batch: { texts: Math.min(batchTexts, facts.maxTexts ?? batchTexts), tokens: batchTokens },
+    onWarning,
     watch: new EndpointWatch(expected, { everyMs, onChange, onWarning, shown, probe }),
   });
 }
@@ -164,7 +165,7 @@ function checkNoPrefixes({ queryPrefix = '', passagePrefix = '' }: ModelOverride
 }
 
 function refusesLong(probes: readonly Probe[]): boolean {
-  return probes.some(({ vector }) => vector === null);
+  return probes.some(({ name, vector }) => name === LONG_PROBE && vector === null);
 }
 
 /** The facts of the first server, with the smallest limits of all. */

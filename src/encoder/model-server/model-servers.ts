@@ -1,8 +1,9 @@
 import { cancelled, throwIfCancelled } from '../../base/abort.ts';
 import { TrawlError } from '../../base/errors.ts';
-import { abortableFetch, bodyChunks, dropBody } from '../../base/net/abortable-fetch.ts';
+import { abortableFetch, bodyChunks, connectionFault, dropBody } from '../../base/net/abortable-fetch.ts';
 import { retryAfterMs } from '../../base/net/retries.ts';
 import { ServerChoice, type ServerLimits } from './server-choice.ts';
+import { statedReason } from './stated-reason.ts';
 
 interface ModelServersOptions extends ServerLimits {
   /** Sent as `authorization: Bearer`. Never part of a message. */
@@ -11,16 +12,25 @@ interface ModelServersOptions extends ServerLimits {
   readonly timeoutMs: number;
   /** Attempts of a request that is refused with 408, 429, 502, 503 or 504, or that gets no answer; for other 5xx see `ModelServers`. */
   readonly attempts: number;
-  /** Makes the error of a request. Messages must have no part of the reply, which may repeat texts or the key. */
-  readonly failed: (reason: string, details: { readonly server: number; readonly status?: number }) => TrawlError;
+  /** Makes the error of a request. `said` is for messages to the operator alone: what the server says, without texts and keys. */
+  readonly failed: (reason: string, details: RequestFault) => TrawlError;
   /** Called when a server may have been started again: no connection, a lost one, or 502 of a gateway in front of it. */
   readonly onLost?: (server: number) => void;
+}
+
+interface RequestFault {
+  readonly server: number;
+  readonly status?: number;
+  /** Follows the reason: empty, or a space and a quotation in parentheses. */
+  readonly said: string;
 }
 
 interface ServerRequest {
   readonly url: (server: number) => string;
   /** JSON; undefined: a GET. */
   readonly body?: string;
+  /** The texts in the body, which messages do not repeat. */
+  readonly texts?: readonly string[];
   /** The only server that may answer. Default: the one with the fewest running requests. */
   readonly server?: number;
   /** Default: the options' own. */
@@ -35,6 +45,8 @@ interface ServerRequest {
 
 interface FailedAttempt {
   readonly reason: string;
+  /** What the server says, as a part of a sentence. */
+  readonly said?: string;
   readonly status?: number;
   /** The pause that the server asks for, in milliseconds. */
   readonly waitMs?: number;
@@ -44,6 +56,8 @@ interface FailedAttempt {
 
 /** Most bytes of a reply: 2,048 vectors of 4,096 values as JSON text are less. */
 const MAX_REPLY_BYTES = 256 * 1024 * 1024;
+const MAX_REASON_BYTES = 64 * 1024;
+const REASON_MS = 1_000;
 /** 502 and 504 are answers of proxies in front of a server that is starting or restarting. */
 const BAD_GATEWAY = 502;
 const RETRIED_STATUSES = [408, 429, BAD_GATEWAY, 503, 504];
@@ -86,11 +100,11 @@ export class ModelServers {
         this.#choice.release(server, 'answered');
         return answer.json;
       }
-      const { reason, status, waitMs, isFault = false } = answer;
+      const { reason, said = '', status, waitMs, isFault = false } = answer;
       const attempts = isFault ? this.#attemptsAfterFault(request) : most;
       this.#choice.release(server, attempts === 1 ? 'answered' : 'failed', waitMs);
       if (attempt < attempts) continue;
-      throw this.#options.failed(attempt === 1 ? reason : `${reason}, ${attempt} times`, { server, status });
+      throw this.#options.failed(attempt === 1 ? reason : `${reason}, ${attempt} times`, { server, status, said });
     }
   }
 
@@ -105,13 +119,13 @@ export class ModelServers {
 
   /** One attempt. Throws the error of `failed` for a request that is not to be repeated, and CANCELLED. */
   async #attempt(
-    { url, body, maxReplyBytes = MAX_REPLY_BYTES, onHeaders }: ServerRequest,
+    { url, body, texts = [], maxReplyBytes = MAX_REPLY_BYTES, onHeaders }: ServerRequest,
     server: number,
     ended: AbortSignal,
   ): Promise<{ readonly json: unknown } | FailedAttempt> {
     const { apiKey, timeoutMs, onLost } = this.#options;
     let status: number | undefined;
-    const failed = (reason: string): TrawlError => this.#options.failed(reason, { server, status });
+    const failed = (reason: string, said = ''): TrawlError => this.#options.failed(reason, { server, status, said });
     throwIfCancelled(ended);
     const signal = AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]);
     const headers: Record<string, string> = { accept: 'application/json' };
@@ -128,23 +142,25 @@ export class ModelServers {
         onHeaders?.(response.headers);
         return { json };
       }
-      dropBody(response);
       const reason = `status ${status}`;
       if (status >= 300 && status < 400) {
+        dropBody(response);
         throw failed(`a redirect (${reason}), which is not followed. Name the address that it leads to`);
       }
+      const stated = statedReason(await readReason(response, ended), { texts, apiKey });
+      const said = stated === undefined ? '' : ` (${JSON.stringify(stated)})`;
       if (RETRIED_STATUSES.includes(status)) {
         if (status === BAD_GATEWAY) onLost?.(server);
-        return { reason, waitMs: retryAfterMs(response.headers), status };
+        return { reason, said, waitMs: retryAfterMs(response.headers), status };
       }
-      if (status >= 500 && status !== NOT_IMPLEMENTED) return { reason, status, isFault: true };
-      throw failed(reason);
+      if (status >= 500 && status !== NOT_IMPLEMENTED) return { reason, said, status, isFault: true };
+      throw failed(reason, said);
     } catch (error) {
       if (ended.aborted) throw cancelled();
       if (error instanceof TrawlError) throw error;
       const isTimeout = (error as Error).name === 'TimeoutError';
       if (!isTimeout) onLost?.(server);
-      return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection${connectionCode(error)}` };
+      return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection (${connectionFault(error)})` };
     }
   }
 }
@@ -161,10 +177,14 @@ function parseReply(text: string, failed: (reason: string) => TrawlError): unkno
   }
 }
 
-/** The code of a failed connection in parentheses, such as ECONNREFUSED. */
-function connectionCode(error: unknown): string {
-  const code: unknown = ((error as Error).cause as { code?: unknown } | undefined)?.code;
-  return typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code) ? ` (${code})` : '';
+/** The reply of a server that fails. Empty if it is long, or does not come soon. */
+async function readReason(response: Response, ended: AbortSignal): Promise<string> {
+  const signal = AbortSignal.any([ended, AbortSignal.timeout(REASON_MS)]);
+  try {
+    return (await readText(response, signal, MAX_REASON_BYTES)) ?? '';
+  } catch {
+    return '';
+  }
 }
 
 /** The text of a reply; undefined if it has more bytes. */

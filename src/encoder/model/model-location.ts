@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { TrawlError } from '../../base/errors.ts';
+import { foreignFile, HEAD_BYTES } from '../../base/files/foreign-file.ts';
 import { packageRoot } from '../../base/package-root.ts';
 import { TRAWL_MODEL_FILE } from './trawl-model-file.ts';
 
@@ -31,6 +32,8 @@ export function locateModelFolder(nameOrPath: string, collections: readonly stri
   const found = nameOrPath === '' ? undefined : candidates.find(isFolder);
   if (found !== undefined) return found;
 
+  const file = candidates.find((candidate) => statSync(candidate, { throwIfNoEntry: false })?.isFile());
+  if (nameOrPath !== '' && file !== undefined) throw fileForFolder(file);
   const names = listModels(collections);
   const hubId = isPath ? nameOrPath : `ORGANISATION/${nameOrPath}`;
   const add = /^[\w-][\w.-]*\/[\w.-]+$/.test(hubId)
@@ -48,6 +51,26 @@ export function locateModelFolder(nameOrPath: string, collections: readonly stri
       : `Model "${nameOrPath}" not found: looked for ${lookedAt}. ${available}. To use another folder, write its path with a slash, such as ./${nameOrPath || 'my-model'}.${add}${endpoint}`,
     { details: { lookedAt: candidates, available: names } },
   );
+}
+
+function fileForFolder(file: string): TrawlError {
+  const foreign = foreignFile(headOf(file));
+  const remedy = foreign?.remedy ?? 'Name the folder of the model.';
+  return new TrawlError(
+    'MODEL_NOT_FOUND',
+    `${file} is ${foreign?.what ?? 'a file'}; expected the folder of a model. ${remedy}`,
+    { details: { lookedAt: [file] } },
+  );
+}
+
+function headOf(path: string): Uint8Array {
+  const head = Buffer.alloc(HEAD_BYTES);
+  const file = openSync(path, 'r');
+  try {
+    return head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0));
+  } finally {
+    closeSync(file);
+  }
 }
 
 function isModelFolder(folder: string): boolean {

@@ -1,5 +1,6 @@
 import { throwIfCancelled } from '../../base/abort.ts';
 import { asTrawlError, TrawlError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import { ModelServers } from '../model-server/model-servers.ts';
 import { parseServerUrl } from '../model-server/server-url.ts';
 import { MOST_PASSAGES, RERANK_APIS, type RerankApi, rerankBody, rerankScores } from './rerank-api.ts';
@@ -34,6 +35,8 @@ export class HttpReranker implements Reranker {
   readonly #api: RerankApi;
   readonly #options: HttpRerankerOptions;
   readonly #servers: ModelServers;
+  /** Most passages of a request: what the server states, and fewer once a larger request has been refused for its size. */
+  #most: number;
 
   private constructor(url: string, api: RerankApi, options: HttpRerankerOptions) {
     this.#url = url;
@@ -48,16 +51,18 @@ export class HttpReranker implements Reranker {
       concurrency: 8,
       failed,
     });
+    this.#most = MOST_PASSAGES[api];
     this.info = { name: options.model ?? new URL(url).host, maxTokens: null };
   }
 
-  /** Sends a trial request. A URL without a path gets `/rerank`. Throws CONFIG_INVALID for a wrong URL, else RERANK_FAILED. */
+  /** Asks for the server's limit, and sends a trial request. A URL without a path gets `/rerank`. Throws CONFIG_INVALID for a wrong URL, else RERANK_FAILED. */
   static async open(text: string, options: HttpRerankerOptions = {}): Promise<HttpReranker> {
     const url = completeUrl(text);
     const apis = options.api === undefined ? RERANK_APIS : [options.api];
     let failure: TrawlError | undefined;
     for (const api of apis) {
       const reranker = new HttpReranker(url, api, options);
+      if (api === 'tei') await reranker.#readLimit();
       const [outcome] = (await reranker.score([TRIAL])).outcomes;
       if (outcome?.ok === true) return reranker;
       failure = outcome?.error;
@@ -95,19 +100,51 @@ export class HttpReranker implements Reranker {
 
   async #scoreList(
     { query, passages }: RerankList,
-    { raw = false, signal }: RerankOptions,
+    options: RerankOptions,
     onStart: () => void,
   ): Promise<Float32Array> {
-    const { model } = this.#options;
     const scores = new Float32Array(passages.length);
-    const most = MOST_PASSAGES[this.#api];
-    for (let from = 0; from < passages.length; from += most) {
-      const part = passages.slice(from, from + most);
-      const body = JSON.stringify(rerankBody(this.#api, { query, passages: part }, { model, raw }));
-      const reply = await this.#servers.send({ url: () => this.#url, body, signal, onStart });
-      scores.set(rerankScores(this.#api, reply, part.length), from);
+    for (let from = 0; from < passages.length; ) {
+      const part = passages.slice(from, from + this.#most);
+      scores.set(await this.#scorePart({ query, passages: part }, options, onStart), from);
+      from += part.length;
     }
     return scores;
+  }
+
+  /** Scores passages in one request, or in halves if it is refused, which servers do for the number of passages, too. */
+  async #scorePart(list: RerankList, options: RerankOptions, onStart: () => void): Promise<Float32Array> {
+    const { query, passages } = list;
+    const { model } = this.#options;
+    const { raw = false, signal } = options;
+    try {
+      const body = JSON.stringify(rerankBody(this.#api, list, { model, raw }));
+      const texts = [query, ...passages];
+      const reply = await this.#servers.send({ url: () => this.#url, body, texts, signal, onStart });
+      return rerankScores(this.#api, reply, passages.length);
+    } catch (error) {
+      if (asTrawlError(error).code !== 'RERANK_REFUSED' || passages.length <= 1) throw error;
+      const middle = Math.ceil(passages.length / 2);
+      const scores = new Float32Array(passages.length);
+      for (const [from, to] of [
+        [0, middle],
+        [middle, passages.length],
+      ] as const) {
+        scores.set(await this.#scorePart({ query, passages: passages.slice(from, to) }, options, onStart), from);
+      }
+      // No passage is at fault, so their number is.
+      this.#most = Math.min(this.#most, middle);
+      return scores;
+    }
+  }
+
+  /** Takes the limit that text-embeddings-inference states at `/info`. A server that does not have the page states none. */
+  async #readLimit(): Promise<void> {
+    const url = new URL(this.#url);
+    url.pathname = `${url.pathname.replace(/(\/v[12])?\/rerank\/?$/, '')}/info`;
+    const info = await this.#servers.send({ url: () => url.href, attempts: 1 }).catch(() => undefined);
+    const most = isObject(info) ? info.max_client_batch_size : undefined;
+    if (typeof most === 'number' && Number.isSafeInteger(most) && most > 0) this.#most = most;
   }
 }
 
@@ -117,9 +154,8 @@ function completeUrl(text: string): string {
   return url.href;
 }
 
-/** The messages have no part of the reply, which may repeat queries. */
-function failed(reason: string, { status }: { readonly status?: number }): TrawlError {
+function failed(reason: string, { status, said }: { readonly status?: number; readonly said: string }): TrawlError {
   return REFUSED_STATUSES.includes(status)
-    ? new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`)
-    : new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`, { details: { fault: reason } });
+    ? new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}${said}.`)
+    : new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}${said}.`, { details: { fault: reason } });
 }

@@ -6,7 +6,7 @@ import type { RerankList } from './reranker.ts';
 export const RERANK_APIS = ['tei', 'cohere'] as const;
 export type RerankApi = (typeof RERANK_APIS)[number];
 
-/** Most passages of one request: the default limit of TEI's servers, and Cohere's advice. */
+/** Most passages of one request to a server that states no limit: the default of text-embeddings-inference, and Cohere's advice. */
 export const MOST_PASSAGES: Readonly<Record<RerankApi, number>> = { tei: 32, cohere: 1_000 };
 
 /** The body of a request. Its reply is to have every passage, without its text. */

@@ -44,23 +44,36 @@ const QT_FP16 = 4;
 const METRICS = ['inner-product', 'l2'] as const;
 const UNUSED_FIELD = 1n << 20n;
 
-/** Other FAISS index types, for error messages. */
-const OTHER_TYPES: Readonly<Record<string, string>> = {
-  IxFl: 'a flat index of another metric',
-  IHNf: 'an HNSW index',
-  IwFl: 'an IVF flat index',
-  IwPQ: 'an IVF-PQ index',
-  IwSq: 'an IVF scalar-quantiser index',
-  IxSQ: 'a scalar-quantiser index',
-  IxPq: 'a PQ index',
-  IxMp: 'an ID-map index',
-  IxM2: 'an ID-map index',
-};
+/** The kinds of FAISS's files other than flat ones, by their first bytes, and whether they have the rows that were added, bit for bit. */
+const OTHER_KINDS: readonly (readonly [fourcc: RegExp, what: string, isExact: boolean])[] = [
+  [/^IHNf$/, 'an HNSW index over flat rows', true],
+  [/^IN[Ss]f$/, 'an NSG index over flat rows', true],
+  [/^INNf$/, 'an NN-descent index over flat rows', true],
+  [/^IwFl$/, 'an IVF flat index', true],
+  [/^IxRF$/, 'a refined index (IndexRefineFlat)', true],
+  [/^IxFl$/, 'a flat index of another metric', true],
+  [/^I(HN|NS)/, 'a graph index over quantised rows', false],
+  [/^Iw(PQ|QR)/, 'an IVF-PQ index', false],
+  [/^I(wPf|Pfs)/, 'a PQ index for fast scans', false],
+  [/^IwSq$/, 'an IVF index with quantised rows', false],
+  [/^Iw/, 'an IVF index', false],
+  [/^IxPT$/, 'an index behind a transform of the vectors (PCA, OPQ, L2norm)', false],
+  [/^IxP[qQo]$/, 'a PQ index', false],
+  [/^IxSQ$/, 'a scalar-quantiser index', false],
+  [/^IxM[p2]$/, 'an ID-map index', true],
+  [/^IB/, 'an index of binary vectors', false],
+];
 
 interface FaissHeader {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: (typeof METRICS)[number];
+}
+
+/** What a FAISS file is that is not flat, and whether it has the rows that were added, bit for bit; undefined for other files. */
+export function otherFaissKind(fourcc: string): { readonly what: string; readonly isExact: boolean } | undefined {
+  const found = OTHER_KINDS.find(([name]) => name.test(fourcc));
+  return found && { what: found[1], isExact: found[2] };
 }
 
 /** The metric in the header of a flat file. For cosine, rows are stored unchanged in an inner-product file. */
@@ -117,12 +130,12 @@ export function decodeFlatHeader(bytes: Uint8Array, file: string): FaissHeader {
   const fourcc = fourccOf(bytes);
   const metric = METRICS.find((known) => FOURCC[known] === fourcc);
   if (metric === undefined) {
-    const type = OTHER_TYPES[fourcc];
+    const kind = otherFaissKind(fourcc);
     throw new TrawlError(
       'INDEX_FILE_FOREIGN',
-      type === undefined
+      kind === undefined
         ? `${file}: begins with ${JSON.stringify(fourcc)}; a FAISS flat index begins with IxFI or IxF2.`
-        : `${file}: is a FAISS file with ${type} (${fourcc}). Convert it to a flat index with inner product or L2 (IxFI or IxF2).`,
+        : `${file}: is a FAISS file with ${kind.what} (${fourcc}). Convert it to a flat index with inner product or L2 (IxFI or IxF2).`,
     );
   }
   const foreign = (reason: string): TrawlError =>

@@ -1,5 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
-import { abortableFetch, bodyText } from '../../base/net/abortable-fetch.ts';
+import { abortableFetch, bodyText, connectionFault } from '../../base/net/abortable-fetch.ts';
 import { retryAfterMs, TransientFailure, withRetries } from '../../base/net/retries.ts';
 
 export interface RepeatedRequestOptions {
@@ -76,9 +76,7 @@ export function repeatedRequest(
       throw new TrawlError('CONFIG_INVALID', 'The request cannot be sent: its URL or API key is not valid in HTTP.');
     }
     if (name === 'TimeoutError') throw new TransientFailure(`no answer within ${timeoutMs} ms`);
-    if (!(cause instanceof Error)) throw new TransientFailure(message);
-    // The AggregateError of a host name with several addresses has a code but no message.
-    throw new TransientFailure(`${message}: ${cause.message || String((cause as NodeJS.ErrnoException).code)}`);
+    throw new TransientFailure(cause instanceof Error ? `${message}: ${connectionFault(error)}` : message);
   };
   return withRetries(attempt, {
     policy: { attempts, firstWaitMs, maxWaitMs },

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
@@ -71,4 +72,37 @@ test('a reply without a body has no bytes', async (t) => {
   });
   assert.equal(status, 204);
   for await (const _ of body()) assert.fail();
+});
+
+test('a failed connection says what helps: a server without TLS, and a proxy that Node.js does not use', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const { HTTPS_PROXY, NODE_USE_ENV_PROXY } = process.env;
+  t.after(() => {
+    for (const [name, value] of Object.entries({ HTTPS_PROXY, NODE_USE_ENV_PROXY })) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
+  const failure = async (url: string): Promise<string> => {
+    const signal = AbortSignal.timeout(10_000);
+    return watchedFetch(url, { headers: {}, stallMs: 5_000, signal }).then(
+      () => 'answered',
+      (error: Error) => error.message,
+    );
+  };
+  assert.match(await failure(`https://127.0.0.1:${port}/`), /WRONG_VERSION_NUMBER: the server has no TLS; write http:/);
+  assert.match(await failure('http://127.0.0.1:1/'), /Node\.js asks nothing of this port/);
+  server.close();
+  await once(server, 'close');
+  delete process.env['NODE_USE_ENV_PROXY'];
+  process.env['HTTPS_PROXY'] = 'http://127.0.0.1:1';
+  assert.match(
+    await failure(`http://127.0.0.1:${port}/`),
+    /ECONNREFUSED: HTTPS_PROXY is set, but counts only with NODE_USE_ENV_PROXY=1/,
+  );
+  process.env['NODE_USE_ENV_PROXY'] = '1';
+  assert.match(await failure(`http://127.0.0.1:${port}/`), /\(ECONNREFUSED\)$/);
 });

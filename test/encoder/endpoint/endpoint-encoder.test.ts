@@ -6,6 +6,7 @@ import { type OpenEndpointOptions, openEndpoint } from '../../../src/encoder/end
 import type { EncodeResult } from '../../../src/encoder/text-encoder.ts';
 import type { IndexManifest } from '../../../src/index/manifest/index-manifest.ts';
 import { openIndexEncoder } from '../../../src/search/opening/open-index-encoder.ts';
+import { clientMessage } from '../../../src/server/errors/error-status.ts';
 import {
   type AskedEmbedding,
   type EmbeddingServer,
@@ -33,7 +34,7 @@ const status = (
   code: number,
   headers = {},
 ): true => {
-  response.writeHead(code, headers).end('{"error":{"message":"private words, sk-secret"}}');
+  response.writeHead(code, headers).end('{"error":{"message":"refused, sk-secret"}}');
   return true;
 };
 
@@ -191,7 +192,7 @@ test('a request is repeated after 429 and 503 with Retry-After and after a lost 
   assert.equal(server.asked.length, from + 3);
 });
 
-test('a request that fails fails its own texts alone; a refused text fails alone', async (t) => {
+test('a text for which an endpoint refuses a request, or answers 500, fails alone', async (t) => {
   let isOpen = false;
   const server = await embeddingServer(t, {
     answer({ texts: own }, _count, response) {
@@ -208,7 +209,7 @@ test('a request that fails fails its own texts alone; a refused text fails alone
   const { outcomes } = await encoder.encode(inputs, { inputType: 'passage' });
   assert.deepEqual(
     outcomes.flatMap((outcome, i) => (outcome.ok ? [] : [`${i} ${outcome.error.code}`])),
-    ['1 ENDPOINT_REFUSED', ...[4, 5, 6, 7].map((i) => `${i} ENDPOINT_FAILED`)],
+    ['1 ENDPOINT_REFUSED', '6 ENDPOINT_FAILED'],
   );
   for (const outcome of outcomes) {
     if (!outcome.ok) assert.doesNotMatch(outcome.error.message, /private|secret|poison|broken/);
@@ -246,6 +247,9 @@ test('replies that lie are refused, without the row in the result', async (t) =>
     const result = await encoder.encode(['a', 'b'], { inputType: 'query' });
     const [a] = result.outcomes;
     assert.ok(a?.ok === false && trawlError('ENDPOINT_FAILED', message)(a.error));
+    // Clients learn the fault, too, without the address and advice for operators.
+    assert.match(clientMessage(a.error), message);
+    assert.doesNotMatch(clientMessage(a.error), /127\.0\.0\.1|--/);
     assert.ok(rowOf(result, 0).every((value) => value === 0));
   }
 });

@@ -209,3 +209,116 @@ test('endpoints of which one refuses long texts and the other truncates them are
   await opened(t, `${one.url},${two.url}`, { onWarning: (warning) => warnings.push(warning) });
   assert.match(warnings.join(), /one truncates texts.*the other refuses them/);
 });
+
+test('a server that answers 500 to a text beyond its batch, as llama.cpp does, embeds every other text', async (t) => {
+  const message = 'input is too large to process. increase the physical batch size';
+  const server = await embeddingServer(t, {
+    answer: ({ texts: own }, _count, response) =>
+      own.some((text) => text.split(' ').length > 512) &&
+      Boolean(response.writeHead(500).end(JSON.stringify({ error: { code: 500, message, type: 'server_error' } }))),
+  });
+  const encoder = await opened(t, server.url);
+  assert.equal(encoder.identity.endpoint!.overlong, 'refused');
+  const inputs = [...texts(5), 'long '.repeat(600), ...texts(4)];
+  const { outcomes, vectors } = await encoder.encode(inputs, { inputType: 'passage' });
+  assert.deepEqual(
+    outcomes.map(({ ok }) => ok),
+    inputs.map((_, i) => i !== 5),
+  );
+  const failed = outcomes[5]!;
+  assert.ok(!failed.ok && trawlError('ENDPOINT_FAILED', /status 500 \("input is too large to process/)(failed.error));
+  assert.deepEqual([...vectors.subarray(9 * ENDPOINT_DIMENSION)], [...endpointVector('passage: text 3')]);
+});
+
+test('a probe that is refused decides nothing about other texts; an endpoint that refuses every short one is refused', async (t) => {
+  let refused = /Vienna.*$/;
+  const server = await embeddingServer(t, {
+    answer: ({ texts: own }, _count, response) =>
+      own.some((text) => refused.test(text)) && Boolean(response.writeHead(422).end('{"detail":"not this text"}')),
+  });
+  refused = /[^ -~]/;
+  const encoder = await opened(t, server.url);
+  const without = encoder.identity.endpoint!.probes.flatMap(({ name, vector }) => (vector === null ? [name] : []));
+  assert.deepEqual(without, ['scripts', 'spaces']);
+  assert.notEqual(encoder.identity.endpoint!.overlong, 'refused');
+  assert.ok((await encoder.encode(['a'], { inputType: 'passage' })).outcomes[0]!.ok);
+  refused = /.{5}/s;
+  await assert.rejects(
+    openEndpoint(server.url, { overrides: { queryPrefix: '', passagePrefix: '' } }),
+    trawlError('ENDPOINT_FAILED', /status 422 \("not this text"\)/),
+  );
+});
+
+test('an empty text that an endpoint refuses, or gives no vector, is embedded as a space, with a warning', async (t) => {
+  for (const isRefused of [true, false]) {
+    const server = await embeddingServer(t, {
+      answer: ({ texts: own }, _count, response) =>
+        isRefused && own.includes('') && Boolean(response.writeHead(400).end('{"error":"empty"}')),
+      change: (reply, { texts: own }) => ({
+        ...reply,
+        data: reply.data.map((item, i) => (own[i] === '' ? { ...item, embedding: [] } : item)),
+      }),
+    });
+    const warnings: string[] = [];
+    const overrides = { queryPrefix: '', passagePrefix: '' };
+    const onWarning = (warning: string): number => warnings.push(warning);
+    const encoder = await opened(t, server.url, { overrides, onWarning });
+    const { outcomes, vectors } = await encoder.encode(['a', '', 'b', '\n'], { inputType: 'passage' });
+    assert.ok(outcomes.every(({ ok }) => ok));
+    assert.deepEqual([...vectors.subarray(ENDPOINT_DIMENSION, 2 * ENDPOINT_DIMENSION)], [...endpointVector(' ')]);
+    assert.deepEqual([...vectors.subarray(3 * ENDPOINT_DIMENSION)], [...endpointVector('\n')], 'it was not refused');
+    assert.deepEqual(warnings, ['The endpoint refuses empty texts. They are embedded as a space.']);
+  }
+});
+
+test('requests become smaller after one was refused for the number of its texts', async (t) => {
+  const server = await embeddingServer(t, {
+    answer: ({ texts: own }, _count, response) => own.length > 4 && Boolean(response.writeHead(413).end('too many')),
+  });
+  const encoder = await opened(t, server.url, { batchTexts: 16 });
+  assert.ok((await encoder.encode(texts(16), { inputType: 'passage' })).outcomes.every(({ ok }) => ok));
+  const before = server.asked.length;
+  await encoder.encode(texts(16), { inputType: 'passage' });
+  assert.deepEqual(
+    server.asked.slice(before).map(({ texts: own }) => own.length),
+    [4, 4, 4, 4],
+  );
+});
+
+test('a message has the reason of a server, cut and in one line, without key and without the text', async (t) => {
+  const key = 'token-4711-secret';
+  const text = 'who was the first empress of the Danube';
+  const long = `it is ${'very '.repeat(100)}long`;
+  for (const [reply, shown] of [
+    [{ error: { message: 'maximum context\n length is 512', type: 'x' } }, '"maximum context length is 512"'],
+    [{ error: 'batch size 33 > maximum', error_type: 'Validation' }, '"batch size 33 > maximum"'],
+    [{ detail: [{ loc: ['body'], msg: 'Field required', input: text }] }, '"Field required"'],
+    [{ object: 'error', message: `Incorrect API key: ${key}` }, '"Incorrect API key: …"'],
+    [{ error: { message: 'Incorrect API key provided: sk-proj-abc***xyz.' } }, '"Incorrect API key provided: …"'],
+    [{ error: `cannot embed "${text}" here` }, '"cannot embed \\"…\\" here"'],
+    [{ error: `cannot embed ${text.slice(8, 24)}… here` }, '"cannot embed…… here"'],
+    ['plain words', '"plain words"'],
+    [{ error: long }, `"${long.slice(0, 200).trimEnd()}…"`],
+    [{ error: text }, undefined],
+    ['<html>private</html>', undefined],
+    [{}, undefined],
+    [{ error: null, message: null }, undefined],
+    ['', undefined],
+  ] as const) {
+    let isOpen = false;
+    const server = await embeddingServer(t, {
+      answer: (_asked, _count, response) =>
+        isOpen && Boolean(response.writeHead(400).end(typeof reply === 'string' ? reply : JSON.stringify(reply))),
+    });
+    const encoder = await opened(t, server.url, { apiKey: key });
+    isOpen = true;
+    const [outcome] = (await encoder.encode([text], { inputType: 'query' })).outcomes;
+    assert.ok(outcome?.ok === false);
+    assert.equal(outcome.error.details.fault, 'status 400', 'what HTTP clients learn');
+    assert.equal(
+      /status 400(?: \((.*)\))?\. It refuses/.exec(outcome.error.message)?.[1],
+      shown,
+      JSON.stringify(reply),
+    );
+  }
+});

@@ -161,6 +161,17 @@ test('a model name is looked up in the collections; a path is used as it is', as
     () => locateModelFolder('gpu-1:8000', [collection]),
     trawlError('MODEL_NOT_FOUND', /write http:\/\/gpu-1:8000/),
   );
+  for (const [name, content, message] of [
+    [
+      'model.gguf',
+      'GGUF\x03\0\0\0',
+      /a GGUF model of llama\.cpp; expected the folder of a model\. Serve it with llama\.cpp/,
+    ],
+    ['model.bin', 'x', /is a file; expected the folder of a model\. Name the folder/],
+  ] as const) {
+    await writeFile(join(empty, name), content);
+    assert.throws(() => locateModelFolder(join(empty, name), []), trawlError('MODEL_NOT_FOUND', message));
+  }
   assert.throws(() => locateModelFolder('', [collection]), trawlError('MODEL_NOT_FOUND', /Model "" not found/));
 });
 

@@ -16,9 +16,13 @@ interface Asked {
 type Answer = (asked: Asked, count: number, response: ServerResponse, request: IncomingMessage) => unknown;
 
 /** A server that answers with the JSON that `answer` returns; undefined: `answer` has sent the response. */
-async function rerankServer(t: TestContext, answer: Answer): Promise<{ url: string; asked: Asked[] }> {
+async function rerankServer(t: TestContext, answer: Answer, info?: object): Promise<{ url: string; asked: Asked[] }> {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
+    if (request.method === 'GET') {
+      const isInfo = info !== undefined && request.url === '/info';
+      return void response.writeHead(isInfo ? 200 : 404).end(JSON.stringify(info ?? {}));
+    }
     let text = '';
     request.setEncoding('utf8').on('data', (part: string) => (text += part));
     request.on('end', () => {
@@ -82,6 +86,47 @@ test('a list of more texts than TEI takes is sent in parts; key and model go wit
     [2, 32, 32, 6],
   );
   assert.ok(asked.every(({ authorization }) => authorization === 'Bearer secret'));
+});
+
+test('a list is sent in parts of the size that the server states, or takes', async (t) => {
+  const refusing: Answer = (one, count, response, request) =>
+    one.body.texts!.length > 8
+      ? void response.writeHead(413).end('{"error":"batch size 50 > maximum allowed batch size 8"}')
+      : tei(one, count, response, request);
+  const passages = Array.from({ length: 50 }, (_, i) => 'x'.repeat(i));
+  const scored = async (info: object | undefined, path = '') => {
+    const { url, asked } = await rerankServer(t, refusing, info);
+    const reranker = await opened(t, url + path);
+    const sizes = async () => {
+      const before = asked.length;
+      const [outcome] = (await reranker.score([{ query: 'q', passages }])).outcomes;
+      assert.ok(outcome?.ok);
+      assert.deepEqual(
+        [...outcome.scores],
+        passages.map(({ length }) => length),
+      );
+      return asked.slice(before).map(({ body }) => body.texts!.length);
+    };
+    return [await sizes(), await sizes()];
+  };
+  const eights = [8, 8, 8, 8, 8, 8, 2];
+  assert.deepEqual(await scored({ model_id: 'x', max_client_batch_size: 8 }), [eights, eights]);
+  assert.deepEqual(await scored({ max_client_batch_size: 8 }, '/rerank'), [eights, eights]);
+  for (const info of [undefined, {}, { max_client_batch_size: 0 }, { max_client_batch_size: '8' }]) {
+    assert.deepEqual(await scored(info), [[32, 16, 8, 8, 16, 8, 8, 8, 8, 2], eights], JSON.stringify(info));
+  }
+});
+
+test('a passage that is refused alone fails its list, with the reason of the server', async (t) => {
+  const { url } = await rerankServer(t, (one, count, response, request) =>
+    one.body.texts!.includes('bad')
+      ? void response.writeHead(422).end('{"error":"inputs must have less than 512 tokens"}')
+      : tei(one, count, response, request),
+  );
+  const reranker = await opened(t, url);
+  const [outcome] = (await reranker.score([{ query: 'q', passages: ['a', 'b', 'bad'] }])).outcomes;
+  assert.ok(outcome?.ok === false);
+  assert.ok(trawlError('RERANK_REFUSED', /status 422 \("inputs must have less than 512 tokens"\)/)(outcome.error));
 });
 
 test('a request is repeated after 429, 503 and a lost connection', async (t) => {

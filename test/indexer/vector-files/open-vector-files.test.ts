@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { openVectorFiles } from '../../../indexer/vector-files/open-vector-files.ts';
 import { readPickledArrays } from '../../../indexer/vector-files/pickled-arrays.ts';
-import { cutSegments } from '../../../indexer/vector-files/vector-file-set.ts';
+import { cutSegments, type VectorFileSet } from '../../../indexer/vector-files/vector-file-set.ts';
 import { TrawlError } from '../../../src/base/errors.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { encodeFlatHeader } from '../../../src/engine/vectors/faiss-format.ts';
@@ -20,6 +22,7 @@ import {
   type FileType,
   fileBytes,
   halfValues,
+  type NpyHeader,
   npyHeader,
   segmentBytes,
   writeVectors,
@@ -43,7 +46,7 @@ for (const fileType of FILE_TYPES) {
     const header = bytes.length - ROWS * DIMENSION * valueBytes;
     for (const cuts of [[], [header + 7], [header + 1, header + 2, header + 100], [header]]) {
       const paths = writeVectors(folder, 'emb', bytes, cuts);
-      const set = openVectorFiles(paths, optionsOf(fileType));
+      const set = await openVectorFiles(paths, optionsOf(fileType));
       assert.deepEqual([set.rows, set.dimension, set.dtype], [ROWS, DIMENSION, optionsOf(fileType).dtype]);
       assert.deepEqual(segmentBytes(set.segments), bytes.subarray(header));
       const reader = new SegmentReader(set.segments, DIMENSION);
@@ -65,12 +68,12 @@ test('.npy headers of versions 1 to 3 are read, with their keys in any order', a
   for (const version of [1, 2, 3] as const) {
     const header = npyHeader({ version, shape: `${ROWS}, ${DIMENSION}` });
     const [path] = writeVectors(folder, `v${version}.npy`, Buffer.concat([header, bytesOf(values)]));
-    assert.equal(openVectorFiles([path!], { dimension: DIMENSION }).rows, ROWS);
+    assert.equal((await openVectorFiles([path!], { dimension: DIMENSION })).rows, ROWS);
   }
   const text = `{'shape': (${ROWS}, ${DIMENSION}), 'fortran_order': False, 'descr': '<f4'}\n`;
   const head = Buffer.from([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, text.length, 0]);
   const [path] = writeVectors(folder, 'order.npy', Buffer.concat([head, Buffer.from(text), bytesOf(values)]));
-  assert.equal(openVectorFiles([path!], { dimension: DIMENSION }).rows, ROWS);
+  assert.equal((await openVectorFiles([path!], { dimension: DIMENSION })).rows, ROWS);
 });
 
 test('the parts in a folder, the files of a pattern and several whole files are joined in order, numbers by value', async (t) => {
@@ -80,7 +83,10 @@ test('the parts in a folder, the files of a pattern and several whole files are 
   mkdirSync(pieces);
   writeVectors(pieces, '', bytes, [100, 300]);
   writeFileSync(join(pieces, 'README.md'), 'no vectors');
-  assert.deepEqual(segmentBytes(openVectorFiles([pieces], { dimension: DIMENSION }).segments), bytes.subarray(45));
+  assert.deepEqual(
+    segmentBytes((await openVectorFiles([pieces], { dimension: DIMENSION })).segments),
+    bytes.subarray(45),
+  );
   const split = join(folder, 'split');
   mkdirSync(split);
   for (let i = 0; i < 12; i++) {
@@ -89,8 +95,179 @@ test('the parts in a folder, the files of a pattern and several whole files are 
   }
   const expected = Buffer.concat(Array.from({ length: 12 }, (_, i) => bytesOf(halfValues(2, DIMENSION, i))));
   for (const paths of [[split], [join(split, 'emb_*.npy')], [join(split, 'emb_?.npy'), join(split, 'emb_??.npy')]]) {
-    const set = openVectorFiles(paths, { dimension: DIMENSION });
+    const set = await openVectorFiles(paths, { dimension: DIMENSION });
     assert.deepEqual([set.rows, segmentBytes(set.segments)], [24, expected]);
+  }
+});
+
+/** An ID map around the file of an index. */
+function idMap(inner: Uint8Array, ids: readonly number[], fourcc = 'IxMp'): Buffer {
+  const outer = Buffer.from(
+    encodeFlatHeader({ rows: ROWS, dimension: DIMENSION, metric: 'inner-product' }).subarray(0, 37),
+  );
+  outer.write(fourcc);
+  const numbers = [BigInt(ids.length), ...ids.map(BigInt)];
+  return Buffer.concat([outer, inner, new Uint8Array(BigInt64Array.from(numbers).buffer)]);
+}
+
+const tensor = (dtype: string): object => ({ dtype, shape: [ROWS, DIMENSION], data_offsets: [0, values.byteLength] });
+
+function safetensors(tensors: object): Buffer {
+  const header = Buffer.from(JSON.stringify({ __metadata__: { format: 'pt' }, ...tensors }));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([length, header, bytesOf(values)]);
+}
+
+/** An archive as numpy.savez writes it, with zip64 sizes; `method` 8 would be compressed. */
+function npz(members: Readonly<Record<string, Uint8Array>>, method = 0): Buffer {
+  const parts = Object.entries(members).flatMap(([name, bytes]) => {
+    const header = Buffer.alloc(30);
+    header.writeUInt32LE(0x04034b50);
+    header.writeUInt16LE(method, 8);
+    header.writeInt32LE(-1, 18);
+    header.writeInt32LE(-1, 22);
+    header.writeUInt16LE(name.length, 26);
+    header.writeUInt16LE(20, 28);
+    const extra = Buffer.alloc(20);
+    extra.writeUInt16LE(1);
+    extra.writeUInt16LE(16, 2);
+    extra.writeBigUInt64LE(BigInt(bytes.length), 4);
+    extra.writeBigUInt64LE(BigInt(bytes.length), 12);
+    return [header, Buffer.from(name), extra, bytes];
+  });
+  return Buffer.concat([...parts, Buffer.from('PK\x01\x02')]);
+}
+
+const npyOf = (header: NpyHeader, bytes: Uint8Array): Buffer => Buffer.concat([npyHeader(header), bytes]);
+const matrix = npyOf({ shape: `${ROWS}, ${DIMENSION}` }, bytesOf(values));
+
+test('an ID map, .npz and safetensors are used in place; ids that are row numbers count as none', async (t) => {
+  const folder = await tempFolder(t);
+  const flat = fileBytes('faiss', values, DIMENSION);
+  const numbers = Array.from({ length: ROWS }, (_, row) => row);
+  const ids = numbers.map((row) => 1000 - row);
+  for (const [name, bytes, expectedIds] of [
+    ['a.index', idMap(flat, numbers), undefined],
+    ['b.index', idMap(flat, ids, 'IxM2'), ids.map(String)],
+    ['c.index', idMap(fileBytes('faiss-fp16', values, DIMENSION), numbers), undefined],
+    ['d.npz', npz({ 'arr_0.npy': matrix }), undefined],
+    [
+      'e.npz',
+      npz({ 'ids.npy': npyOf({ shape: '37,', descr: "'<U3'" }, Buffer.alloc(9)), 'emb.npy': matrix }),
+      undefined,
+    ],
+    [
+      'f.safetensors',
+      safetensors({ emb: tensor('F32'), norm: { dtype: 'F32', shape: [37], data_offsets: [0, 148] } }),
+      undefined,
+    ],
+  ] as const) {
+    const [path] = writeVectors(folder, name, bytes);
+    const set = await openVectorFiles([path!], { dimension: 99 });
+    assert.deepEqual([set.rows, set.dimension, set.ids, set.isCopied], [ROWS, DIMENSION, expectedIds, false], name);
+    assert.deepEqual(rowsIn(set), values, name);
+  }
+  for (const [name, bytes, message] of [
+    ['compressed.npz', npz({ 'emb.npy': matrix }, 8), /its arrays are compressed.*\['emb'\]/],
+    ['two.npz', npz({ 'a.npy': matrix, 'b.npy': matrix }), /2 matrices.*in its arrays a, b; expected one.*\['NAME'\]/],
+  ] as const) {
+    const [path] = writeVectors(folder, name, bytes);
+    await assert.rejects(openVectorFiles([path!], { dimension: 6 }), trawlError('VECTORS_UNSUPPORTED', message), name);
+  }
+});
+
+function rowsIn({ segments, dimension, rows }: VectorFileSet): Float32Array {
+  const reader = new SegmentReader(segments, dimension);
+  try {
+    const read = new Float32Array(rows * dimension);
+    reader.read(0, rows, read);
+    return read;
+  } finally {
+    reader.close();
+  }
+}
+
+test('rows that cannot be used in place are copied to the working file, of several files and with their ids', async (t) => {
+  const folder = await tempFolder(t);
+  const at = (row: number): number[] => [...values.subarray(row * DIMENSION, (row + 1) * DIMENSION)];
+  const lines = (from: number, to: number, line: (row: number) => object): string =>
+    Array.from({ length: to - from }, (_, i) => `${JSON.stringify(line(from + i))}\n`).join('');
+  const write = (name: string, content: string | Uint8Array): string => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const fvecs = (value: 'F' | 'B'): Buffer =>
+    Buffer.concat(
+      Array.from({ length: ROWS }, (_, row) => {
+        const head = Buffer.alloc(4);
+        head.writeInt32LE(DIMENSION);
+        return Buffer.concat([
+          head,
+          value === 'F' ? bytesOf(Float32Array.from(at(row))) : Buffer.alloc(DIMENSION, row),
+        ]);
+      }),
+    );
+  const pyserini = (row: number): object => ({ id: `d${row}`, contents: 'a text', vector: at(row) });
+  const parquetRows = (): Uint8Array => {
+    const columnData = [
+      { name: 'docid', data: Array.from({ length: ROWS }, (_, row) => `d${row}`) },
+      { name: 'embedding', data: Array.from({ length: ROWS }, (_, row) => at(row)), type: 'JSON' as const },
+    ];
+    return new Uint8Array(parquetWriteBuffer({ columnData }));
+  };
+  const bytes = Float32Array.from({ length: values.length }, (_, i) => Math.floor(i / DIMENSION));
+  for (const [files, expected, hasIds] of [
+    [[write('a.jsonl', lines(0, ROWS, pyserini))], values, true],
+    [[write('b.jsonl', lines(0, 5, pyserini)), write('c.jsonl.gz', gzipSync(lines(5, ROWS, pyserini)))], values, true],
+    [
+      [
+        write(
+          'no-name',
+          lines(0, ROWS, (row) => ({ tags: [1], embedding: at(row) })),
+        ),
+      ],
+      values,
+      false,
+    ],
+    [[write('table', parquetRows())], values, true],
+    [[write('d.fvecs', fvecs('F'))], values, false],
+    [[write('e.bvecs', fvecs('B'))], bytes, false],
+    [[write('f.npy', matrix), write('g.fvecs', fvecs('F'))], Float32Array.from([...values, ...values]), false],
+  ] as const) {
+    const workingFile = join(folder, 'working', 'file');
+    const set = await openVectorFiles(files, { dimension: DIMENSION, workingFile });
+    assert.deepEqual([set.isCopied, set.dtype], [true, 'float32']);
+    assert.deepEqual(rowsIn(set), expected, files[0]);
+    assert.deepEqual(set.ids, hasIds ? Array.from({ length: ROWS }, (_, row) => `d${row}`) : undefined);
+    assert.deepEqual(
+      set.files.map(({ path }) => path),
+      files,
+      'the record has the files themselves',
+    );
+    rmSync(workingFile);
+  }
+  for (const [name, content, message] of [
+    ['uneven.jsonl', '{"vector":[1,2]}\n{"vector":[1]}\n', /row 1 has 1 values, the rows before it have 2/],
+    ['ids.jsonl', '{"id":1,"vector":[1]}\n{"vector":[1]}\n', /row 1: its id is missing; expected a text or an integer/],
+    [
+      'words.jsonl',
+      '{"id":1,"vector":["a"]}\n',
+      /its rows have no vector: the first one has id, vector; expected a list/,
+    ],
+    ['null.jsonl', '{"vector":[1,2]}\n{"vector":[1,null]}\n', /row 1: vector is not a list of numbers/],
+    ['broken.jsonl', '{"vector":[1,2]}\n{"vector":[1,\n', /row 1: not valid JSON/],
+    ['lists.jsonl', '{"a":[1],"b":[2]}\n', /has the lists a, b; expected a list of numbers named vector/],
+    ['empty.jsonl', '\n', /it has no rows/],
+    ['cut.fvecs', fvecs('F').subarray(0, 50), /its 50 bytes are not a multiple of 28/],
+    ['wrong.fvecs', Buffer.concat([fvecs('F'), Buffer.alloc(28)]), /vector 37 has 0 dimensions, the first one 6/],
+  ] as const) {
+    const options = { dimension: DIMENSION, workingFile: join(folder, `work of ${name}`) };
+    await assert.rejects(
+      openVectorFiles([write(name, content)], options),
+      trawlError('VECTORS_INVALID', message),
+      name,
+    );
   }
 });
 
@@ -106,6 +283,7 @@ test('files that cannot be used are refused with the reason and what to do', asy
   huge.writeInt32LE(2 ** 31 - 1, 4);
   huge.writeBigInt64LE(8_589_934_596n, 8);
   const wrapped = Buffer.concat([huge, Buffer.alloc(4)]);
+  const text = (words: string): Buffer => Buffer.from(words.padEnd(96));
   const cases: readonly [string, Uint8Array, Parameters<typeof trawlError>[0], RegExp][] = [
     ['fortran', npy({ fortranOrder: true }), 'VECTORS_UNSUPPORTED', /Fortran order.*np\.ascontiguousarray/],
     ['big-endian', npy({ descr: "'>f4'" }), 'VECTORS_UNSUPPORTED', /big-endian values \(>f4\).*dtype='<f4'/],
@@ -145,7 +323,22 @@ test('files that cannot be used are refused with the reason and what to do', asy
     ['short faiss', faiss.subarray(0, 800), 'VECTORS_INVALID', /933 bytes, but there are only 800.*part_aa part_ab/],
     ['long faiss', Buffer.concat([faiss, Buffer.alloc(3)]), 'VECTORS_INVALID', /933 bytes, but it has 936/],
     ['faiss that wraps', wrapped, 'VECTORS_INVALID', /floats for 8589934596 rows/],
-    ['hnsw', fourcc('IHNf'), 'VECTORS_UNSUPPORTED', /FAISS file with an HNSW index.*reconstruct_n/],
+    ['hnsw', fourcc('IHNf'), 'VECTORS_UNSUPPORTED', /FAISS file with an HNSW index.*index\.reconstruct_n/],
+    ['ivf', fourcc('IwFl'), 'VECTORS_UNSUPPORTED', /an IVF flat index \(IwFl\).*This needs ids that are row numbers/],
+    ['pq', fourcc('IxPq'), 'VECTORS_UNSUPPORTED', /a PQ index.*It does not have the exact rows/],
+    [
+      'map of hnsw',
+      idMap(fourcc('IHNf'), []),
+      'VECTORS_UNSUPPORTED',
+      /an ID map around an HNSW index.*faiss\.downcast_index\(index\.index\)/,
+    ],
+    ['map without ids', idMap(faiss, []), 'VECTORS_INVALID', /an ID map of 37 rows should have 1274 bytes and 37 ids/],
+    [
+      'map cut in its rows',
+      idMap(faiss.subarray(0, 500), []),
+      'VECTORS_INVALID',
+      /37 rows of 6 float32 from byte 82 on/,
+    ],
     ['another faiss', fourcc('IxZZ'), 'VECTORS_UNSUPPORTED', /begins with "IxZZ"/],
     ['pickle', Buffer.from([0x80, 4, 0x95, 0, 0, 0, 0, 0]), 'PICKLE_INVALID', /pickle is incomplete: /],
     [
@@ -155,10 +348,40 @@ test('files that cannot be used are refused with the reason and what to do', asy
       /245 bytes, is not a multiple of the row size, 24 bytes for 6 float32/,
     ],
     ['nothing', new Uint8Array(), 'VECTORS_INVALID', /is empty/],
+    ['pointer', text('version https://git-lfs.github.com/spec/v1'), 'VECTORS_UNSUPPORTED', /Git LFS.*git lfs pull/],
+    ['page', text('<!DOCTYPE html><html>'), 'VECTORS_UNSUPPORTED', /an HTML page/],
+    ['zipped', Buffer.from([0x1f, 0x8b, 8, 0]), 'VECTORS_UNSUPPORTED', /compressed with gzip.*Unpack/],
+    [
+      'hdf5',
+      Buffer.from('\x89HDF\r\n\x1a\n', 'latin1'),
+      'VECTORS_UNSUPPORTED',
+      /an HDF5 file.*--vectors-format memmap/,
+    ],
+    ['torch', text('PK\x03\x04'.padEnd(30, '\0').concat('archive/data.pkl')), 'VECTORS_UNSUPPORTED', /torch\.save/],
+    ['numbers.txt', text('0.25 0.5 0.125 1.5\n'), 'VECTORS_UNSUPPORTED', /it is a text.*numpy\.loadtxt/],
+    ['truth.ivecs', new Uint8Array(28), 'VECTORS_UNSUPPORTED', /row numbers.*Name the \.fvecs file/],
+    [
+      'short.safetensors',
+      safetensors({ a: tensor('F32') }).subarray(0, 300),
+      'VECTORS_INVALID',
+      /37 rows of 6 float32/,
+    ],
+    [
+      'many.safetensors',
+      safetensors({ a: tensor('F32'), b: tensor('F32') }),
+      'VECTORS_UNSUPPORTED',
+      /a \(F32, \[37,6\]\), b/,
+    ],
+    [
+      'half.safetensors',
+      safetensors({ a: tensor('BF16') }),
+      'VECTORS_UNSUPPORTED',
+      /a \(BF16, \[37,6\]\); expected one matrix/,
+    ],
   ];
   for (const [name, bytes, code, message] of cases) {
     const [path] = writeVectors(folder, name, bytes);
-    assert.throws(() => openVectorFiles([path!], { dimension: DIMENSION }), trawlError(code, message), name);
+    await assert.rejects(openVectorFiles([path!], { dimension: DIMENSION }), trawlError(code, message), name);
   }
   const [whole] = writeVectors(folder, 'whole.npy', npy({}));
   const [other] = writeVectors(folder, 'other.npy', npy({ shape: `${(ROWS * DIMENSION) / 3}, 3` }));
@@ -169,43 +392,43 @@ test('files that cannot be used are refused with the reason and what to do', asy
     [['/dev/null'], 'VECTORS_NOT_FOUND', /not a regular file/],
     [[whole!, other!], 'VECTORS_INVALID', /other\.npy: it does not match the files before it: dimension 6, then 3/],
   ] as const) {
-    assert.throws(() => openVectorFiles(paths, { dimension: DIMENSION }), trawlError(code, message));
+    await assert.rejects(openVectorFiles(paths, { dimension: DIMENSION }), trawlError(code, message));
   }
 });
 
-test('pickles are read in place, with their ids, as readPickledArrays finds them', () => {
+test('pickles are read in place, with their ids, as readPickledArrays finds them', async () => {
   const fixture = (name: string): string =>
     join(packageRoot, 'test', 'indexer', 'vector-files', 'fixtures', `${name}.pickle`);
   for (const name of ['array-4', 'list-4', 'tevatron-4', 'integer-ids']) {
     const { arrays, ids } = readPickledArrays(fixture(name));
-    const set = openVectorFiles([fixture(name)], { dimension: 99 });
+    const set = await openVectorFiles([fixture(name)], { dimension: 99 });
     assert.deepEqual([set.formats, set.ids], [['pickle'], ids]);
     assert.deepEqual(
       set.segments.map(({ offset, bytes }) => [offset, bytes]),
       arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => [offset, bytes]),
     );
   }
-  const twice = openVectorFiles([fixture('array-4'), fixture('array-5')], { dimension: 99 });
-  assert.equal(twice.rows, 2 * openVectorFiles([fixture('array-4')], { dimension: 99 }).rows);
-  assert.throws(() => openVectorFiles([fixture('harmful')], { dimension: 99 }), trawlError('PICKLE_UNSAFE'));
+  const twice = await openVectorFiles([fixture('array-4'), fixture('array-5')], { dimension: 99 });
+  assert.equal(twice.rows, 2 * (await openVectorFiles([fixture('array-4')], { dimension: 99 })).rows);
+  await assert.rejects(openVectorFiles([fixture('harmful')], { dimension: 99 }), trawlError('PICKLE_UNSAFE'));
 });
 
 test('a damaged file is refused with a VECTORS or PICKLE error, or all its rows lie within the file', async (t) => {
   const folder = await tempFolder(t);
   const path = join(folder, 'damaged');
   let refused = 0;
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       fc.constantFrom(...FILE_TYPES),
       fc.array(fc.record({ at: fc.nat(140), byte: fc.nat(255) }), { maxLength: 4 }),
       fc.option(fc.nat(1100), { freq: 2 }),
-      (fileType, changes, length) => {
+      async (fileType, changes, length) => {
         const bytes = Buffer.from(fileBytes(fileType, values, DIMENSION));
         for (const { at, byte } of changes) bytes[at] = byte;
         const written = length === null ? bytes : bytes.subarray(0, length);
         writeFileSync(path, written);
         try {
-          const set = openVectorFiles([path], optionsOf(fileType));
+          const set = await openVectorFiles([path], optionsOf(fileType));
           const valueBytes = set.dtype === 'float16' ? 2 : 4;
           const rowBytes = set.segments.reduce((sum, segment) => sum + segment.bytes, 0);
           assert.equal(rowBytes, set.rows * set.dimension * valueBytes);
@@ -225,14 +448,14 @@ test('a damaged file is refused with a VECTORS or PICKLE error, or all its rows 
 
 test('files published by FlashRAG (FAISS) and tevatron (.npy) are read', {
   skip: withoutSharedData('flashrag_sample'),
-}, () => {
-  const faiss = openVectorFiles([sharedData('flashrag_sample/e5_flat_sample.index')], { dimension: 768 });
+}, async () => {
+  const faiss = await openVectorFiles([sharedData('flashrag_sample/e5_flat_sample.index')], { dimension: 768 });
   assert.deepEqual([faiss.rows, faiss.dimension, faiss.metric, faiss.formats], [1000, 768, 'inner-product', ['faiss']]);
-  assert.throws(
-    () => openVectorFiles([sharedData('flashrag_sample/wiki_sample.index')], { dimension: 768 }),
+  await assert.rejects(
+    openVectorFiles([sharedData('flashrag_sample/wiki_sample.index')], { dimension: 768 }),
     trawlError('VECTORS_UNSUPPORTED', /IVF-PQ/),
   );
-  const npy = openVectorFiles([sharedData('scifact_tevatron_emb/corpus_768_f32.npy')], { dimension: 768 });
+  const npy = await openVectorFiles([sharedData('scifact_tevatron_emb/corpus_768_f32.npy')], { dimension: 768 });
   const ids = readFileSync(sharedData('scifact_tevatron_emb/corpus_ids.txt'), 'utf8').trim().split('\n');
   assert.deepEqual([npy.rows, npy.dimension], [ids.length, 768]);
 });

@@ -67,6 +67,14 @@ for (const protocol of [3, 4, 5]) {
   });
 }
 
+test('rows with their ids are read as DPR pickles them, and dictionaries of rows or of a matrix', () => {
+  for (const name of ['dpr-3', 'dpr-4', 'dpr-5', 'dictionary-of-rows', 'dictionary-with-ids', 'dictionary']) {
+    const found = readPickledArrays(fixture(name));
+    assert.deepEqual(found.ids, name === 'dictionary' ? undefined : IDS, name);
+    assert.deepEqual(valuesOf(fixture(name), found), ROWS, name);
+  }
+});
+
 test('integer ids are read as decimal strings, and the module names of numpy 1 are known', () => {
   assert.deepEqual(readPickledArrays(fixture('integer-ids')).ids, ['0', '1', '300', '-70000', '1152921504606846976']);
   assert.deepEqual(valuesOf(fixture('numpy-1'), readPickledArrays(fixture('numpy-1'))), ROWS);
@@ -98,7 +106,8 @@ test('pickles that an index cannot use are refused with the reason', () => {
     'column-major-5': /column-major/,
     cube: /an array with 3 dimensions/,
     numbers: /a list of 5 with a list of 3 in it/,
-    dictionary: /it contains a dictionary; expected an array, a list of arrays or \(array, ids\)/,
+    'other-dictionary': /it contains a dictionary of 2 with other values; expected an array.*\{id: vector\}/,
+    'array-of-ids': /a tuple of 2 arrays, of which the second has ids.*list\(ids\)/,
     'few-ids': /4 ids for 5 rows/,
   };
   for (const [name, reason] of Object.entries(refusals)) {

@@ -87,13 +87,13 @@ test('skipped items are not parsed', async (t) => {
 
 test('unusable items are refused with their place', async (t) => {
   for (const [text, message] of [
-    ['[{"a":1},{"b":oops}]', /items\.json, item 2: not valid JSON\./],
-    ['{"a":1}\n\n{"b":', /items\.json:3: not valid JSON\./],
+    ['[{"a":1},{"b":oops}]', /items\.json, item 2: not valid JSON \(/],
+    ['{"a":1}\n\n{"b":', /items\.json:3: not valid JSON \(/],
     ['{"a":1}\n[1]', /items\.json:2: expected a JSON object\./],
     ['"text"', /items\.json:1: expected a JSON object\./],
     ['[{"a":1},', /items\.json, after item 1: the file ends before the end of its JSON array/],
-    ['[{"a":NaN}]', /item 1: has NaN, which is not a number of JSON/],
-    ['{"a": -Infinity}', /:1: has -Infinity/],
+    ['[{"a":NaN}]', /item 1: not valid JSON \(it has NaN, which JSON lacks; write null/],
+    ['{"a": -Infinity}', /:1: not valid JSON \(it has -Infinity/],
   ] as const) {
     await assert.rejects(valuesOf(await written(t, text)), trawlError('CORPUS_BAD_LINE', message), text);
   }

@@ -3,6 +3,7 @@ import { sourceOfRow } from '../../../index/document-store/written-row.ts';
 import type { Retriever } from '../../../search/retriever.ts';
 import { queryFailure } from '../elasticsearch-error.ts';
 import { fitsPattern } from './dsl-query.ts';
+import { queriedField } from './queried-field.ts';
 
 /** Passages that are looked at. The members of a corpus are usually the same in all of them. */
 const SAMPLE = 256;
@@ -21,7 +22,9 @@ export async function refuseStoredField(
   const count = Math.min(SAMPLE, rows);
   const keys = Array.from({ length: count }, (_, i) => String(Math.floor((i * rows) / count)));
   const { found } = await retriever.find({ by: 'row', keys, limit: 1, signal });
-  const wanted = [name, name.replace(/\.keyword$/, '')];
+  // Elasticsearch makes `NAME.keyword` by itself of a field that is not mapped.
+  const base = name.replace(/\.keyword$/, '');
+  const wanted = queriedField(base, retriever.info) === undefined ? [name, base] : [name];
   for (const { document } of found.flat()) {
     const path = pathsOf(JSON.parse(sourceOfRow(document)), '').find((each) =>
       wanted.some((pattern) => fitsPattern(pattern, each)),

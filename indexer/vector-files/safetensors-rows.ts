@@ -1,0 +1,62 @@
+import { isObject } from '../../src/base/objects.ts';
+import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
+import { type HeaderFacts, invalid, readPart, rowsWithin, unsupported } from './file-run.ts';
+import type { VectorFile, VectorFileFormat } from './vector-file-set.ts';
+
+/** Before the header, which is JSON: its length. */
+const LENGTH_BYTES = 8;
+const MAX_HEADER_BYTES = 16 * 1024 * 1024;
+const DTYPES: Readonly<Record<string, VectorDtype>> = { F32: 'float32', F16: 'float16' };
+const REMEDY =
+  "Write it again with one matrix: safetensors.torch.save_file({'vectors': tensor.float().contiguous()}, path).";
+
+/** The only matrix in a safetensors file, in place. */
+export const safetensors: VectorFileFormat = {
+  name: 'safetensors',
+  endings: ['.safetensors'],
+  recognises: (head) => /^.{4}.\0\0\0\{\s*"/s.test(Buffer.from(head).toString('latin1')),
+  open(files, at) {
+    const file = files[at]!;
+    return rowsWithin(file, onlyMatrix(file), at + 1);
+  },
+};
+
+function onlyMatrix(file: VectorFile): HeaderFacts {
+  const { path, bytes } = file;
+  const length = Number(Buffer.from(readPart(file, LENGTH_BYTES)).readBigUInt64LE());
+  if (length > MAX_HEADER_BYTES || LENGTH_BYTES + length > bytes) {
+    throw invalid(path, `its safetensors header should have ${length} bytes, but the file has ${bytes}`);
+  }
+  const tensors = Object.entries(readHeader(path, readPart(file, length, LENGTH_BYTES))).filter(
+    ([name]) => name !== '__metadata__',
+  );
+  const matrices = tensors.flatMap(([, tensor]): HeaderFacts[] => {
+    const { dtype: code, shape, data_offsets: offsets } = isObject(tensor) ? tensor : {};
+    const dtype = typeof code === 'string' && Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
+    if (dtype === undefined || !areCounts(shape) || shape.length !== 2 || !areCounts(offsets)) return [];
+    return [{ offset: LENGTH_BYTES + length + offsets[0]!, rows: shape[0]!, dimension: shape[1]!, dtype }];
+  });
+  const [only] = matrices;
+  if (only !== undefined && matrices.length === 1 && only.dimension > 0) return only;
+  const found = tensors.slice(0, 5).map(([name, tensor]) => {
+    const { dtype, shape } = isObject(tensor) ? tensor : {};
+    return `${name} (${String(dtype)}, ${JSON.stringify(shape)})`;
+  });
+  const more = tensors.length > found.length ? ` and ${tensors.length - found.length} more` : '';
+  throw unsupported(path, `it has the tensors ${found.join(', ')}${more}; expected one matrix of F32 or F16`, REMEDY);
+}
+
+function readHeader(path: string, header: Uint8Array): Readonly<Record<string, unknown>> {
+  let json: unknown;
+  try {
+    json = JSON.parse(Buffer.from(header).toString());
+  } catch {
+    json = undefined;
+  }
+  if (!isObject(json)) throw invalid(path, 'its safetensors header is not JSON');
+  return json;
+}
+
+function areCounts(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((each) => Number.isSafeInteger(each) && each >= 0);
+}
