@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, normalize, sep } from 'node:path';
-import type { TSchema } from 'typebox';
-import { Errors } from 'typebox/schema';
+import type { Static, TSchema } from 'typebox';
+import { Check, Errors } from 'typebox/schema';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
 
@@ -68,13 +68,15 @@ export function lfsPointer(path: string): TrawlError {
   );
 }
 
-/** The first field that does not match a schema, with the reason; undefined if all match. */
-export function firstFault(
-  schema: TSchema,
+/** The value, which matches a schema. Throws MODEL_INVALID with the first field that does not; `messageOf` makes the message of it. */
+export function matching<Schema extends TSchema>(
+  schema: Schema,
   value: unknown,
-): { readonly field: string; readonly message: string } | undefined {
+  messageOf: (fault: string) => string,
+): Static<Schema> {
+  if (Check(schema, value)) return value as Static<Schema>;
   const [, [first]] = Errors(schema, value);
-  if (first === undefined) return undefined;
-  const allowed = first.keyword === 'enum' ? `: ${first.params.allowedValues.join(', ')}` : '';
-  return { field: first.instancePath.slice(1).replaceAll('/', '.') || 'the file', message: first.message + allowed };
+  const field = (first?.instancePath ?? '').slice(1).replaceAll('/', '.') || 'the file';
+  const allowed = first?.keyword === 'enum' ? `: ${first.params.allowedValues.join(', ')}` : '';
+  throw invalidModel(messageOf(`${field} ${first?.message ?? 'is not valid'}${allowed}`), { details: { field } });
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { METRICS } from '../../engine/metric.ts';
 import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../identity/model-identity.ts';
-import { firstFault, invalidModel, leadsOutside, readJsonFile } from './json-file.ts';
+import { invalidModel, leadsOutside, matching, readJsonFile } from './json-file.ts';
 
 export const TRAWL_MODEL_FILE = 'trawl-model.json';
 
@@ -114,12 +114,8 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
         'Use the version of Trawl that wrote it, or import the model again.',
     );
   }
-  const wrong = firstFault(trawlModelSchema, file);
-  if (wrong !== undefined) {
-    const { field, message } = wrong;
-    throw invalidModel(`${path}: ${field} ${message}. Correct it or import the model again.`, { details: { field } });
-  }
-  const value = file as TrawlModelFile;
+  const correct = 'Correct it or import the model again.';
+  const value = matching(trawlModelSchema, file, (fault) => `${path}: ${fault}. ${correct}`);
   const paths = [
     ...[value.graph, ...graphsOf(value)].flatMap((graph) => [graph.path, ...(graph.externalData ?? [])]),
     value.tokenizer.path,
@@ -132,7 +128,7 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
     );
   }
   const fault = graphsFault(value) ?? pairTemplateFault(value);
-  if (fault !== undefined) throw invalidModel(`${path}: ${fault}. Correct it or import the model again.`);
+  if (fault !== undefined) throw invalidModel(`${path}: ${fault}. ${correct}`);
   return value;
 }
 

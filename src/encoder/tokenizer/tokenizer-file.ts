@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { firstFault, invalidModel, type JsonObject } from '../model/json-file.ts';
+import { invalidModel, type JsonObject, matching } from '../model/json-file.ts';
 
 /** More ids than any vocabulary has. Products of two are exact. */
 export const MOST_IDS = 2 ** 26;
@@ -127,9 +127,7 @@ export type TokenizerFile = Static<typeof TokenizerFile>;
 
 /** Throws MODEL_INVALID for a field of another type than the reference's. */
 export function readTokenizerFile(json: JsonObject): TokenizerFile {
-  const fault = firstFault(TokenizerFile, json);
-  if (fault !== undefined) throw invalidModel(`${fault.field} ${fault.message}`);
-  return json as TokenizerFile;
+  return matching(TokenizerFile, json, (fault) => fault);
 }
 
 /** The error of a component whose ids could differ from the reference's. */
