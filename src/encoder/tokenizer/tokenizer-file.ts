@@ -60,11 +60,11 @@ const TokenizerPart = Type.Cyclic(
       /** `ByteLevel` (GPT-2, RoBERTa). */
       use_regex: flag,
       /** `ByteLevel`, and `Metaspace` in files from before 2023, which have it instead of `prepend_scheme`. */
-      add_prefix_space: flag,
+      add_prefix_space: flagOrNull,
       /** `Metaspace`. */
       replacement: character,
       prepend_scheme: text,
-      split: flag,
+      split: flagOrNull,
     }),
   },
   'Part',
