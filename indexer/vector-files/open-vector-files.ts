@@ -63,7 +63,7 @@ export async function openVectorFiles(
     working.close();
   }
   const [first, ...others] = parts as [OpenedPart, ...OpenedPart[]];
-  for (const other of others) checkCompatible(files[first.next]!, first, other);
+  for (const [i, other] of others.entries()) checkCompatible(files[parts[i]!.next]!, first, other);
   const rows = parts.reduce((sum, part) => sum + part.rows, 0);
   if (rows === 0) throw invalid(files[0]!.path, 'it has no rows');
   const ids = parts.every((part) => part.ids !== undefined) ? parts.flatMap((part) => part.ids!) : undefined;
