@@ -183,6 +183,43 @@ test('/queries returns lines of R1-Searcher’s corpora unchanged', async (t) =>
   assert.deepEqual((json as { answers: string[][] }).answers[0]!.toSorted(), lines.toSorted());
 });
 
+test('BrowseComp-Plus gets the docids of its corpus, whose rows have a URL too, and reads documents by them', async (t) => {
+  const rows = ['5412', '077'].map((docid) => ({
+    docid,
+    text: `Bridge ${docid}.`,
+    url: `https://example.org/${docid}`,
+  }));
+  const file = join(folder, 'browsecomp-plus.jsonl');
+  writeFileSync(file, rows.map((row) => JSON.stringify(row)).join('\n'));
+  const out = join(folder, 'browsecomp-plus');
+  const { code, stderr } = await runTrawl(['index', file, '--bm25', '--out', out, '--quiet']);
+  assert.equal(code, 0, stderr);
+  const opened = await openRetriever(out);
+  const mcp = { hosts: ['127.0.0.1'], tools: 'browsecomp-plus', snippetTokens: 0 } as const;
+  const app = buildApp(opened, { dialects: ['browsecomp-plus'], mcp });
+  t.after(async () => {
+    await app.close();
+    await opened.close();
+  });
+  const call = async (name: string, args: object): Promise<unknown> => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
+    const accept = 'application/json, text/event-stream';
+    const { json, text } = await postTo(app, '/mcp', body, {
+      accept,
+      'content-type': 'application/json',
+      host: 'localhost',
+    });
+    const { result } = json as { result?: { content: { text: string }[] } };
+    assert.ok(result, text);
+    return JSON.parse(result.content[0]!.text) as unknown;
+  };
+  const docids = (found: unknown): string[] => (found as { docid: string }[]).map(({ docid }) => docid).toSorted();
+  assert.deepEqual(docids(await call('search', { query: 'bridge' })), ['077', '5412']);
+  const { json } = await postTo(app, '/retrieve', { query: 'bridge' });
+  assert.deepEqual(docids((json as { result: unknown }).result), ['077', '5412']);
+  for (const { docid, text } of rows) assert.deepEqual(await call('get_document', { docid }), { docid, text });
+});
+
 /** The curl lines of a page, each with the value of `--dialect` that its section names. */
 function curlLines(page: string): { line: string; dialect: string; section: string }[] {
   const text = readFileSync(join(packageRoot, 'docs', page), 'utf8');
@@ -208,6 +245,10 @@ for (const page of ['dialects.md', 'http-api.md', 'agents.md', 'rerank.md']) {
       const { stdout } = await promisify(execFile)('bash', ['-c', command]);
       const [body, status] = [stdout.slice(0, stdout.lastIndexOf('\n')), stdout.slice(stdout.lastIndexOf('\n') + 1)];
       assert.equal(status, '200', `${section}: ${body}`);
+      if (section === 'jina-reader') {
+        assert.match(body, /^Title: Brooklyn Bridge\n\nURL Source: trawl:\/\/sample\/s-0001\n/);
+        continue;
+      }
       const path = new URL(/http:\S+/.exec(line)![0]).pathname;
       const dialects = DIALECTS.filter((each) => each.path === path && Object.keys(each.example).length > 0);
       const own = dialects.find(({ name }) => name === section || name === dialect);

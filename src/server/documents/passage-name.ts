@@ -19,12 +19,12 @@ export function passageName(index: string, row: number, { id, url, title }: Docu
   };
 }
 
-/** The id in a URL that `passageName` made for this index; any other text unchanged. */
+/** The id in a URL that `passageName` made for this index, also with a fragment behind it; any other text unchanged. */
 export function idInUrl(text: string, index: string): string {
   const start = urlOfIndex(index);
   if (!text.startsWith(start)) return text;
   try {
-    return decodeURIComponent(text.slice(start.length));
+    return decodeURIComponent(text.slice(start.length).replace(/#.*$/s, ''));
   } catch {
     return text;
   }

@@ -3,7 +3,7 @@ import { asTrawlError, TrawlError } from '../../base/errors.ts';
 import { EMPTY_ANSWER, type Hit, hasOtherHits } from '../../search/calls/query-outcome.ts';
 import { addTimings, NO_TIMINGS } from '../../search/timings.ts';
 import { separated, tooLarge } from '../dialects/parts/search-plan.ts';
-import { ERROR_STATUS } from '../errors/error-status.ts';
+import { clientError, ERROR_STATUS, isForOperator } from '../errors/error-status.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
 import { recordSearch } from '../record-search.ts';
@@ -27,6 +27,7 @@ import {
   COMMON_PARAMETERS,
   INDEX_PARAMETERS,
   parseSearch,
+  refuseLongTexts,
   refuseUnknownParameters,
   SEARCH_PARAMETERS,
   type SearchRequest,
@@ -196,19 +197,14 @@ function recordedSearch(search: SearchRequest, hits: readonly Hit[], { perturbed
 }
 
 /** @throws RequestError K_TOO_LARGE, QUERY_TOO_LONG */
-function refuseTooLarge({ size, query, knn }: SearchRequest, { maxK, maxQueryChars }: ServerConfig): void {
+function refuseTooLarge({ size, query, knn }: SearchRequest, config: ServerConfig): void {
+  const { maxK } = config;
   if (size > maxK) {
     const msg = `size is ${size}; the limit of this server is ${maxK} passages per query (--max-k)`;
     throw tooLarge('size', `${msg}.`, 'Lower size.');
   }
   const texts = [...(query === undefined ? [] : [query]), ...knn].flatMap(analysedTexts);
-  const long = texts.find(({ length }) => length > maxQueryChars);
-  if (long !== undefined) {
-    const msg = `A text of the query has ${long.length} characters; the limit of this server is ${maxQueryChars} (--max-query-chars)`;
-    throw new RequestError('QUERY_TOO_LONG', `${msg}. Shorten it.`, [
-      { type: 'string_too_long', loc: ['body', 'query'], msg },
-    ]);
-  }
+  refuseLongTexts(texts, config);
 }
 
 const MULTI_SEARCH_PARAMETERS = [
@@ -267,8 +263,8 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
       const error = asTrawlError(thrown);
       const { statusOf, statuses } = ELASTICSEARCH_ERRORS;
       const status = statusOf?.(error) ?? statuses[error.code] ?? ERROR_STATUS[error.code];
-      if (status === 500) request.log.error({ err: error, code: error.code }, 'search failed');
-      replies.push(JSON.stringify(errorObject(error, status)));
+      if (isForOperator(error.code)) request.log.error({ err: error, code: error.code }, 'search failed');
+      replies.push(JSON.stringify(errorObject(clientError(error), status)));
     }
   }
   const took = Math.round(elapsedMs(request));

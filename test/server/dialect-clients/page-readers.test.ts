@@ -159,7 +159,7 @@ async function webSailor(url: string, link: string): Promise<string> {
 test('WebSailor opens the links of its search as Jina’s reader does, also those of passages without a URL', async (t) => {
   const documents = [
     JSON.stringify({ id: 'a/b %20', title: 'Without', text: 'No URL.' }),
-    JSON.stringify({ id: '1', title: 'Žižkov', text: 'A quarter.', url: 'https://cs.example.org/wiki/Žižkov' }),
+    JSON.stringify({ id: '1', title: 'Žižkov', text: 'A quarter.', url: 'https://cs.example.org/Žižkov' }),
     JSON.stringify({ id: '2', title: 'Page', text: 'Two.', url: 'https://example.org/?index=none&view=x&page=2' }),
     JSON.stringify({ id: '3', title: 'Encoded', text: 'Three.', url: 'https://example.org/a%20b' }),
   ];
@@ -184,8 +184,10 @@ test('WebSailor opens the links of its search as Jina’s reader does, also thos
     }
     assert.equal(await webSailor(`${url}/indexes/fake-sample`, link), page);
     assert.match(await webSailor(`${url}/indexes/none`, link), /Failed/);
-    const scraped = (await (await postJson(`${url}/scrape`, { url: link })).json()) as { text: string };
-    assert.equal(scraped.text, snippet);
+    for (const named of [link, `${link}#history`]) {
+      const scraped = (await (await postJson(`${url}/scrape`, { url: named })).json()) as { text: string };
+      assert.equal(scraped.text, snippet, named);
+    }
   }
   const unknown = await fetch(`${url}/https://example.org/none`);
   assert.deepEqual([unknown.status, key<{ code: string }>(await unknown.json(), 'error').code], [404, 'NOT_FOUND']);
