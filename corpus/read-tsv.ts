@@ -40,7 +40,7 @@ async function* readTsv(context: ReaderContext): AsyncGenerator<readonly ReadRow
         const location = { file: context.path, line: line.number };
         const resolved = resolveTsvLayout(context.tsvLayout, line.text, { location, columns: context.columns });
         parse = rowParser(resolved, context);
-        if (resolved.type === 'columns' && resolved.hasHeader) continue;
+        if (resolved.hasHeader) continue;
       }
       if (line.number >= first) rows.push(parse(line.number, line.text));
     }

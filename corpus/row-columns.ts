@@ -1,4 +1,4 @@
-import { idColumnOf } from '../src/index/passages/document-fields.ts';
+import { idColumnOf, isWritten } from '../src/index/passages/document-fields.ts';
 import { columnOf, type PassageRow } from './passage.ts';
 
 /** The columns of a corpus by what they are, where options name them. */
@@ -45,14 +45,16 @@ export function columnsOfRow(row: PassageRow, given: ColumnNames): RowColumns {
     if (wanted !== undefined && !Object.hasOwn(row, wanted)) {
       return { reason: `expected the column ${JSON.stringify(wanted)} of --${role}-column, found ${columnNames(row)}` };
     }
-    const found = wanted ?? usualColumn(role, row) ?? otherColumn(role, row);
+    // Elasticsearch's clients get their documents back as they wrote them.
+    const found = wanted ?? usualColumn(role, row) ?? (isWritten(row) ? undefined : otherColumn(role, row));
     if (typeof found === 'object') {
       const both = found.map((name) => JSON.stringify(name)).join(' and ');
       return { reason: `${both} may both be the ${role}; name the right one with --${role}-column` };
     }
     columns[role] = found;
   }
-  return columns;
+  // What an option names as the text is no title beside it.
+  return columns.title === columns.text && given.title === undefined ? { ...columns, title: undefined } : columns;
 }
 
 /** The column that replies read, if the row has a value there. */
@@ -63,11 +65,11 @@ function usualColumn(role: Role, row: PassageRow): string | undefined {
 
 /** The column with the best other name; several if they are equally good, or different texts. */
 function otherColumn(role: Role, row: PassageRow): string | readonly string[] | undefined {
-  const named = Object.keys(row).filter((name) => {
-    const type = typeof row[name];
-    return (
-      rankOf(role, name) >= 0 && (type === 'string' || (role === 'id' && (type === 'number' || type === 'bigint')))
-    );
+  const named = Object.entries(row).flatMap(([name, value]) => {
+    // Bytes that are no text count, so that they are refused.
+    const isText = typeof value === 'string' || value instanceof Uint8Array;
+    const fits = isText || (role === 'id' && (typeof value === 'number' || typeof value === 'bigint'));
+    return fits && rankOf(role, name) >= 0 ? [name] : [];
   });
   const least = Math.min(...named.map((name) => rankOf(role, name)));
   // `Text` beside `body` is like `text` beside `body`.
@@ -85,14 +87,22 @@ export function renamedRow(row: PassageRow, columns: ColumnNames): PassageRow | 
   if (moved.length === 0) return undefined;
   const freed = new Set<string>(moved.flatMap((role) => USUAL[role]));
   const entries = Object.entries(row).flatMap(([name, value]): [string, unknown][] => {
-    const role = moved.find((each) => columns[each] === name);
-    if (role === 'id' && (freed.has(name) || rankOf('id', name) === 0)) return [];
-    if (role === 'text') return [[rankOf('text', name) === 0 ? 'contents' : 'text', value]];
-    if (role === 'title') return [['title', value]];
-    if (!freed.has(name)) return [[name, value]];
-    return value === null ? [] : [[`original_${name}`, value]];
+    const roles = ROLES.filter((role) => columns[role] === name);
+    const renamed = roles
+      .filter((role) => role !== 'id' && moved.includes(role))
+      .map((role): [string, unknown] => [role === 'text' && rankOf(role, name) === 0 ? 'contents' : role, value]);
+    if (freed.has(name)) {
+      return roles.length > 0 || value === null ? renamed : [[spareName(row, name), value]];
+    }
+    const isUsual = roles.some((role) => !moved.includes(role));
+    const stays = roles.length === 0 || isUsual || (columns.id === name && rankOf('id', name) !== 0);
+    return stays ? [...renamed, [name, value]] : renamed;
   });
   return Object.fromEntries(moved.includes('id') ? [['id', row[columns.id!]], ...entries] : entries);
+}
+
+function spareName(row: PassageRow, name: string): string {
+  return Object.hasOwn(row, name) ? spareName(row, `original_${name}`) : name;
 }
 
 /** A column without a known name that looks like an id; undefined if there is none. */

@@ -20,7 +20,7 @@ export type TsvIdType = (typeof TSV_ID_TYPES)[number];
 /** The layout of one file. */
 export type ResolvedTsvLayout =
   | { readonly type: 'columns'; readonly names: readonly string[]; readonly hasHeader: boolean }
-  | { readonly type: 'first-tab' };
+  | { readonly type: 'first-tab'; readonly hasHeader: boolean };
 
 /** Determines the layout of a file by its first line that is not blank. */
 export function resolveTsvLayout(
@@ -28,19 +28,29 @@ export function resolveTsvLayout(
   line: string,
   { location, columns }: { readonly location: PassageLocation; readonly columns: ColumnNames },
 ): ResolvedTsvLayout {
-  if (requested === 'r1-searcher') return { type: 'first-tab' };
   const split = splitTsvLine(line);
   const fields = split.ok ? split.fields.map((name) => name.trim()) : undefined;
+  const hasHeader = fields !== undefined && isHeader(fields, columns);
+  if (requested === 'r1-searcher') return { type: 'first-tab', hasHeader: hasHeader && fields.length === 2 };
   if (requested.includes(',')) {
     const names = requested.split(',').map((name) => name.trim());
-    return checkNames(names, isSameJson(fields, names), { location, columns });
+    const isSame = isSameJson(fields, names);
+    if (!isSame && hasHeader && !isSameJson(fields.map(roleOf), names.map(roleOf))) {
+      throw new TrawlError(
+        'CORPUS_FORMAT_UNKNOWN',
+        `${formatLocation(location)}: the first line is a header of other columns than --tsv-layout ${names.join(',')}: ` +
+          `${fields.map((name) => JSON.stringify(name)).join(', ')}. Leave out --tsv-layout.`,
+        { details: { ...location } },
+      );
+    }
+    return checkNames(names, isSame || hasHeader, { location, columns });
   }
-  if (fields !== undefined && (requested === 'header' || isHeader(fields, columns))) {
+  if (fields !== undefined && (requested === 'header' || hasHeader)) {
     return checkNames(fields, true, { location, columns });
   }
   // R1-Searcher lines may have stray quotes, so a line with invalid quoting is counted by its tabs.
   const found = fields ?? line.split('\t');
-  if (found.length === 2 && /^\S*\d\S*$/.test(found[0]!)) return { type: 'first-tab' };
+  if (found.length === 2 && /^\S*\d\S*$/.test(found[0]!)) return { type: 'first-tab', hasHeader: false };
   const count = `${found.length} tab-separated ${found.length === 1 ? 'field' : 'fields'}`;
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',

@@ -16,6 +16,7 @@ import { openEncoder } from '../../src/encoder/open-encoder.ts';
 import { ModelReranker } from '../../src/encoder/rerank/model-reranker.ts';
 import { documentFields } from '../../src/index/passages/document-fields.ts';
 import type { RetrieveCall } from '../../src/search/calls/retrieve-call.ts';
+import { hybridSettings } from '../../src/search/hybrid/hybrid-settings.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
 import type { Retriever } from '../../src/search/retriever.ts';
 import type { SearchMode } from '../../src/search/search-mode.ts';
@@ -24,6 +25,8 @@ import { requiredKernel } from '../lexical/bench-bm25.ts';
 import { corpusPaths } from '../lexical/lexical-corpora.ts';
 
 const K = 10;
+/** A depth of hybrid search beside its default. */
+const SHORTER_LISTS = 100;
 const MODES: readonly SearchMode[] = ['dense', 'bm25', 'hybrid'];
 /** Shares of the passages that filters keep, in percent. */
 const PERCENTAGES = [50, 10, 1];
@@ -112,6 +115,8 @@ export async function benchModes(options: BenchModesOptions): Promise<BenchModes
       measured(name, call, { retriever, questions, judgements, partOf, below: passes ?? PARTS, options });
     const records: ModeRecord[] = [];
     for (const mode of MODES) records.push(await measure(mode, { mode }));
+    const hybrid = hybridSettings({ depth: SHORTER_LISTS }, K);
+    records.push(await measure(`hybrid, depth ${SHORTER_LISTS}`, { mode: 'hybrid', hybrid }));
     if (reranker !== undefined) {
       const depth = options.rerankDepth;
       for (const mode of MODES) records.push(await measure(`${mode}, reranked ${depth}`, { mode, rerank: { depth } }));

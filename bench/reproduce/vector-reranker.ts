@@ -23,6 +23,10 @@ export async function serveVectorReranker(vectors: ReadonlyMap<string, Float32Ar
   const [any = new Float32Array()] = vectors.values();
   for (const text of TRIAL_TEXTS) if (!known.has(text)) known.set(text, any);
   const server = createServer((request, response) => {
+    if (request.method !== 'POST') {
+      response.writeHead(404).end();
+      return;
+    }
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {

@@ -29,7 +29,9 @@ export const CORPUS_OPTIONS = {
     { choices: TSV_ID_TYPES, default: 'auto' },
     'Type of TSV ids in replies. auto: integers for R1-Searcher files, strings for others.',
   ),
-  'skip-bad-lines': option.flag('Skip and count bad lines instead of stopping at the first.'),
+  'skip-bad-lines': option.flag(
+    "Skip and count bad lines, and passages that the encoder's endpoint refuses, instead of stopping at the first.",
+  ),
   'unique-ids': option.flag(
     'Stop if two passages have the same id. Without it, such passages are counted and reported.',
   ),

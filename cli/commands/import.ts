@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { BuildOptions } from '../../indexer/building/build.ts';
@@ -108,7 +109,7 @@ export const importCommand = defineCommand({
       });
     } finally {
       await encoder.close();
-      await rm(workingFile, { force: true });
+      if (existsSync(workingFile)) await rm(workingFile);
     }
   },
 });

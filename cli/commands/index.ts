@@ -217,7 +217,7 @@ export const indexCommand = defineCommand({
       });
     } finally {
       await encoder?.close();
-      await rm(workingFile, { force: true });
+      if (existsSync(workingFile)) await rm(workingFile);
     }
     if (!isRemote || options.plan || code !== EXIT.ok) return code;
     const settings = isOpenSearchAddress(place)

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { parseModelSource } from '../../indexer/model-import/model-source.ts';
+import { vectorPaths } from '../../indexer/vector-files/open-vector-files.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
 import { fileState, hashFile, sha256OfFile } from '../../src/base/system/file-checksum.ts';
@@ -97,9 +99,7 @@ export async function isImported(
   const states = sourceStates(sources);
   if (!existsSync(join(folder, INDEX_MANIFEST_FILE))) return false;
   if (isSameJson(states, recordedStates(folder))) return true;
-  note(
-    `Comparing ${[...sources.corpus, ...sources.vectors].join(', ')} with ${folder}, because they may have changed …`,
-  );
+  note(`Comparing ${folder} with the files it was made of, because they may have changed …`);
   let hasSame: boolean;
   try {
     hasSame = await hasContentOf(folder, sources);
@@ -109,6 +109,23 @@ export async function isImported(
   }
   if (hasSame) recordSources(folder, states);
   return hasSame;
+}
+
+/** The files that are read for these paths, which may be folders or patterns. */
+export function launchSources(corpus: readonly string[], vectors: readonly string[] = []): LaunchSources {
+  return {
+    corpus: corpus.flatMap((path) => filesAt(path, () => listCorpusFiles([path]).map((file) => file.path))),
+    vectors: vectors.flatMap((path) => filesAt(path, () => vectorPaths(path))),
+  };
+}
+
+/** A path without files stands for itself: a corpus may be gone, and what is missing is reported by the command that reads it. */
+function filesAt(path: string, list: () => readonly string[]): readonly string[] {
+  try {
+    return list();
+  } catch {
+    return [path];
+  }
 }
 
 type SourceStates = readonly { readonly path: string; readonly state: string | null }[];

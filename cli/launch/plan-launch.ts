@@ -5,6 +5,7 @@ import {
   findVectors,
   indexFolderOf,
   isImported,
+  launchSources,
   recordSources,
   sourceStates,
   wordIndexFolderOf,
@@ -62,7 +63,7 @@ async function planBm25(line: Bm25Line, note?: Note): Promise<LaunchPlan> {
   const { paths, remark } = findCorpus(line.corpus);
   const out = line.out ?? wordIndexFolderOf(line.corpus);
   const steps = [['serve', ...line.serveOptions, '--', out]];
-  const sources = { corpus: paths, vectors: [] };
+  const sources = launchSources(paths);
   const states = sourceStates(sources);
   if (!(await isImported(out, sources, note)))
     steps.unshift(['index', '--bm25', '--out', out, '--overwrite', '--', ...paths]);
@@ -77,7 +78,7 @@ async function planDense(line: DenseLine, note?: Note): Promise<LaunchPlan> {
   const out = line.out ?? indexFolderOf(line.vectors);
   const steps: string[][] = [];
   if (add !== undefined) steps.push(['model', 'add', add.source, '--name', add.name]);
-  const sources = { corpus: corpus.paths, vectors: vectors.paths };
+  const sources = launchSources(corpus.paths, vectors.paths);
   const states = sourceStates(sources);
   if (!(await isImported(out, sources, note))) {
     const inputs = ['--corpus', corpus.paths[0]!, '--model', model, '--out', out, '--overwrite'];

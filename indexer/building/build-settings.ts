@@ -106,13 +106,23 @@ export function settingsDiffer(begun: Settings, wanted: Settings, contrast: Cont
   return [
     ...modelDiffers(begun.model, wanted.model, contrast),
     ...valuesDiffer('passage template', begun.passageTemplate, wanted.passageTemplate, contrast),
-    ...fieldsDiffer('option', begun.reading ?? {}, wanted.reading ?? {}, contrast),
+    ...readingDiffers(begun.reading, wanted.reading, contrast),
     ...partDiffers('BM25', begun.bm25, wanted.bm25, ['without --bm25', 'with --bm25'], contrast),
     ...columnsDiffer(begun.columns, wanted.columns, contrast),
     ...partDiffers('vectors', begun.vectors, wanted.vectors, ['embedded', 'from files'], contrast),
     ...fieldsDiffer('', begun.division, wanted.division, contrast),
     ...corpusDiffers(begun.corpus, wanted.corpus, contrast),
   ];
+}
+
+/** Work that was begun without `skipBadLines` met no bad line, so it may go on with it. */
+export function readingDiffers(
+  begun: ReadingRecord | undefined,
+  wanted: ReadingRecord | undefined,
+  contrast: Contrast = thenAndNow,
+): string[] {
+  const skipBadLines = wanted?.skipBadLines === true || begun?.skipBadLines === true;
+  return fieldsDiffer('option', begun === undefined ? {} : { ...begun, skipBadLines }, wanted ?? {}, contrast);
 }
 
 export interface FinishedShard {
@@ -124,7 +134,12 @@ export interface FinishedShard {
 /** @throws TrawlError SHARDS_DIFFER if two shards of an index were built with different settings. */
 export function checkSameSettings(folder: string, first: FinishedShard, other: FinishedShard): void {
   const contrast: Contrast = (one, another) => `${another} here, ${one} in ${first.name}`;
-  const differences = settingsDiffer(settingsOfShard(first.manifest), settingsOfShard(other.manifest), contrast);
+  const [one, another] = [first, other].map(({ manifest }) => {
+    const settings = settingsOfShard(manifest);
+    // A shard that has no bad line is the same with and without the option.
+    return { ...settings, reading: settings.reading && { ...settings.reading, skipBadLines: true } };
+  });
+  const differences = settingsDiffer(one!, another!, contrast);
   if (differences.length === 0) return;
   throw new TrawlError(
     'SHARDS_DIFFER',
@@ -229,6 +244,7 @@ export async function claimFolder(folder: string, wanted: BuildRecord, restart: 
     }
     const differences = settingsDiffer(settingsOfRecord(begun), settingsOfRecord(wanted));
     if (differences.length > 0) throw buildDiffers(folder, differences);
+    if (!isSameJson(begun.reading, wanted.reading)) await writeJsonDurably(path, { ...begun, reading: wanted.reading });
     return;
   }
   await clearFolder(folder);

@@ -6,6 +6,7 @@ import { shardFolderName } from '../index-files.ts';
 import { adoptedRows } from '../vectors/adopted-rows.ts';
 import type { Build, WorkSummary } from './build.ts';
 import { completeShard } from './complete-shard.ts';
+import { removeRefused } from './copy-passages.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from './expected-size.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
 import {
@@ -98,12 +99,12 @@ export async function buildShards(
         shards: plan.shards,
       });
     };
-    const stored = storedPassages(folder)!;
     const made = await makeRows(build, shard, report);
+    const stored = await removeRefused(folder, storedPassages(folder)!, made.refused, build.signal);
     const { passagesByFile, skippedLines, sha256: passagesSha256 } = stored;
     const files = corpusFiles.map((file, i) => ({ ...file, passages: passagesByFile[i] ?? 0 }));
     const corpus = { files, skippedLines, truncatedPassages: made.truncatedPassages, passageTemplate };
-    const written = { rows, space, vectors: made.vectors, passagesSha256, corpus, input };
+    const written = { rows: stored.rows, space, vectors: made.vectors, passagesSha256, corpus, input };
     manifests.push(await completeShard(folder, written, { ...build, onRows: (done) => report('words', done) }));
     rowsBefore += rows;
     tokensBefore += made.tokens;

@@ -4,8 +4,9 @@ import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { bug, TrawlError } from '../../src/base/errors.ts';
 import { inOrder } from '../../src/base/in-order.ts';
-import { type EncodeResult, type TextEncoder, tokensOf } from '../../src/encoder/text-encoder.ts';
+import { type EncodeOutcome, type EncodeResult, type TextEncoder, tokensOf } from '../../src/encoder/text-encoder.ts';
 import type { PassageFile } from '../../src/index/passages/passage-file.ts';
+import { keptRows } from '../vectors/read-segments.ts';
 
 /**
  * Passages per call of the encoder. Batches start at multiples of this number, so that a resumed build gets the same vectors
@@ -15,10 +16,21 @@ export const BATCH_PASSAGES = 256;
 /** Enough calls to keep all workers busy while a batch is written, and few enough to bound memory. An encoder behind HTTP may want more. */
 const BATCHES_IN_FLIGHT = 4;
 
+/** A text that an encoder takes unless it takes none. */
+const CONTROL_TEXT = 'The Danube flows through Vienna.';
+
+/** A passage whose text the encoder refuses. */
+interface RefusedPassage {
+  readonly row: number;
+  readonly message: string;
+}
+
 export interface EncodedBatch {
+  /** Of the passages that are not refused. */
   readonly vectors: Float32Array;
   readonly tokens: number;
   readonly truncatedPassages: number;
+  readonly refused: readonly RefusedPassage[];
 }
 
 /** The passages that are embedded, by their place from 0. */
@@ -32,17 +44,22 @@ export interface EncodedPassages {
  * Embeds the passages from place `from`, a multiple of BATCH_PASSAGES, up to `rows`, and yields the batches in their order. After an
  * abort, the oldest running batch is still yielded; the others are dropped.
  *
+ * @param range.skipsRefused leaves out passages that the encoder refuses, instead of failing at the first. Undefined: the caller has no
+ * option for it.
  * @throws TrawlError ENCODING_FAILED with the row; CANCELLED.
  */
 export async function* encodePassages(
   passages: EncodedPassages,
-  { from, rows }: { readonly from: number; readonly rows: number },
+  { from, rows, skipsRefused }: { readonly from: number; readonly rows: number; readonly skipsRefused?: boolean },
   encoder: TextEncoder,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<EncodedBatch, void> {
   const encode = async (first: number, stop: AbortSignal): Promise<EncodedBatch> => {
     const texts = await passages.texts(first, Math.min(BATCH_PASSAGES, rows - first));
-    return encodedBatch(passages, first, await encoder.encode(texts, { inputType: 'passage', signal: stop }));
+    const encodeTexts = (some: readonly string[]) => encoder.encode(some, { inputType: 'passage', signal: stop });
+    const result = await encodeTexts(texts);
+    const refused = skipsRefused === true ? await refusedTwice(texts, result, encodeTexts) : new Set<number>();
+    return encodedBatch(passages, first, result, refused, skipsRefused === false);
   };
   const atOnce = Math.max(BATCHES_IN_FLIGHT, encoder.busyCalls?.(BATCH_PASSAGES) ?? 0);
   const starts = Array.from({ length: Math.ceil((rows - from) / BATCH_PASSAGES) }, (_, i) => from + i * BATCH_PASSAGES);
@@ -60,20 +77,50 @@ export function storedTexts(passages: PassageFile, template: PassageTemplate): E
   };
 }
 
-/** @throws TrawlError the error of the first passage that could not be embedded, with its place. */
-function encodedBatch(passages: EncodedPassages, first: number, result: EncodeResult): EncodedBatch {
+/** The texts that the encoder refuses again while it takes another. A fault of the server refuses no text. */
+async function refusedTwice(
+  texts: readonly string[],
+  { outcomes }: EncodeResult,
+  encode: (texts: readonly string[]) => Promise<EncodeResult>,
+): Promise<ReadonlySet<number>> {
+  const isRefused = (outcome: EncodeOutcome | undefined): boolean => outcome?.ok === false && outcome.isOfText === true;
+  const once = [...texts.keys()].filter((i) => isRefused(outcomes[i]));
+  if (once.length === 0) return new Set();
+  const [control, ...again] = (await encode([CONTROL_TEXT, ...once.map((i) => texts[i]!)])).outcomes;
+  return new Set(control?.ok === true ? once.filter((_, i) => isRefused(again[i])) : []);
+}
+
+/** @throws TrawlError the error of the first passage that could not be embedded and is not to be left out, with its place. */
+function encodedBatch(
+  passages: EncodedPassages,
+  first: number,
+  result: EncodeResult,
+  leftOut: ReadonlySet<number>,
+  maySkip: boolean,
+): EncodedBatch {
   let truncatedPassages = 0;
+  const refused: RefusedPassage[] = [];
   for (const [i, outcome] of result.outcomes.entries()) {
     if (!outcome.ok) {
       const { error } = outcome;
       const place = passages.whereIs(first + i);
       const line = place.line === undefined ? '' : ` (line ${place.line})`;
       const message = `The passage of row ${place.row}${line} could not be embedded: ${error.message}`;
-      throw new TrawlError(error.code, message, { details: { ...error.details, ...place }, cause: error });
+      if (leftOut.has(i)) {
+        refused.push({ row: place.row, message });
+        continue;
+      }
+      const remedy =
+        maySkip && outcome.isOfText === true
+          ? ' With --skip-bad-lines, the same command resumes and leaves it out.'
+          : '';
+      throw new TrawlError(error.code, message + remedy, { details: { ...error.details, ...place }, cause: error });
     }
     if (outcome.truncated) truncatedPassages++;
   }
-  return { vectors: result.vectors, tokens: tokensOf(result), truncatedPassages };
+  const dimension = result.vectors.length / result.outcomes.length;
+  const vectors = refused.length === 0 ? result.vectors : keptRows(result.vectors, dimension, (i) => !leftOut.has(i));
+  return { vectors, tokens: tokensOf(result), truncatedPassages, refused };
 }
 
 /** The corpus row of a stored document. Integers beyond 2^53 stay exact. */

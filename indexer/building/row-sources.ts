@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { MAX_EXAMPLES } from '../../corpus/open-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { asTrawlError, TrawlError } from '../../src/base/errors.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
@@ -27,23 +28,39 @@ interface MadeRows {
   readonly truncatedPassages: number;
   /** Rows whose vectors come from an earlier run. */
   readonly resumedRows: number;
+  /** Stored passages that have no vector, and are to leave the shard. */
+  readonly refused: Refused;
 }
+
+/** Rows of stored passages, and messages about the first of them. */
+export interface Refused {
+  readonly rows: readonly number[];
+  readonly examples: readonly string[];
+}
+
+export const NONE_REFUSED: Refused = { rows: [], examples: [] };
 
 /** Makes the vectors of a shard whose passages are stored. `adoptedRows` in `indexer/vectors/` is a `RowSource`, too. */
 export type RowSource = (build: Build, shard: StoredShard, report: ShardReport) => Promise<MadeRows>;
 
 export const noRows: RowSource = async (_build, _shard, report) => {
   report('words', 0);
-  return { vectors: undefined, tokens: 0, truncatedPassages: 0, resumedRows: 0 };
+  return { vectors: undefined, tokens: 0, truncatedPassages: 0, resumedRows: 0, refused: NONE_REFUSED };
 };
 
 export const embeddedRows: RowSource = async (build, shard, report) => {
-  const { encoder, template, signal } = build;
+  const { encoder, template, reading, signal } = build;
   const passages = new PassageFile(join(shard.folder, PASSAGES_FILE));
   try {
+    const { rows } = passages;
     const batches = (from: number): AsyncIterable<EncodedBatch> =>
-      encodePassages(storedTexts(passages, template), { from, rows: shard.rows }, encoder!, signal);
-    return await writeRows(build, shard, report, batches);
+      encodePassages(
+        storedTexts(passages, template),
+        { from, rows, skipsRefused: rows === shard.rows ? reading.skipBadLines : undefined },
+        encoder!,
+        signal,
+      );
+    return await writeRows(build, shard, report, batches, rows < shard.rows);
   } finally {
     passages.close();
   }
@@ -62,7 +79,7 @@ export const copiedRows: RowSource = (build, shard, report) => {
     const options = { first: from, files: 'build', signal: build.signal } as const;
     for await (const { first, values } of readSegments(segments, dimension, options)) {
       checkFinite({ values, first, segments, dimension }, shard.firstRow);
-      yield { vectors: values, tokens: 0, truncatedPassages: 0 };
+      yield { vectors: values, tokens: 0, truncatedPassages: 0, refused: [] };
     }
   });
 };
@@ -71,13 +88,15 @@ export const copiedRows: RowSource = (build, shard, report) => {
  * Writes the vectors of a shard, from the row at which an earlier run stopped. Each checkpoint syncs them to the disk, so that
  * another process can resume.
  *
- * @param batches the vectors from a row on.
+ * @param batches the vectors of the passages from a row on.
+ * @param isWithoutRefused whether an earlier run has removed the refused passages from the passage file already.
  */
 async function writeRows(
   { encoder, vectors: copied, space, kernel, checkpointMs, clock, stage, onNote, signal }: Build,
   { folder, rows }: StoredShard,
   report: ShardReport,
   batches: (from: number) => AsyncIterable<EncodedBatch>,
+  isWithoutRefused = false,
 ): Promise<MadeRows> {
   const { dimension, metric } = space!;
   const checkpoint = readRecord(CheckpointRecord, join(folder, CHECKPOINT_FILE)) ?? undefined;
@@ -86,28 +105,36 @@ async function writeRows(
     const resumedRows = vectors.rowsWritten;
     const before = resumedRows > 0 ? checkpoint! : { tokens: 0, truncatedPassages: 0 };
     let [tokens, truncatedPassages] = [0, before.truncatedPassages];
-    let [savedRows, savedAt, checkMs] = [resumedRows, performance.now(), 0];
+    const kept = isWithoutRefused || resumedRows > 0 ? checkpoint : undefined;
+    const { refused, refusedExamples } = { refused: [], refusedExamples: [], ...kept };
+    const rowsDone = (): number => vectors.rowsWritten + refused.length;
+    let [savedRows, savedAt, checkMs] = [rowsDone(), performance.now(), 0];
     const save = async (stop = signal): Promise<void> => {
-      if (vectors.rowsWritten === savedRows) return;
+      if (rowsDone() === savedRows) return;
       const checkedAt = performance.now();
       // Rows become durable only after this check, so that no shard has rows of two models.
       if (copied === undefined) await encoder?.check?.(stop).catch(explainChangedModel);
       checkMs = performance.now() - checkedAt;
       const at = await vectors.checkpoint();
-      const record: CheckpointRecord = { ...at, tokens: before.tokens + tokens, truncatedPassages };
+      const counts = { tokens: before.tokens + tokens, truncatedPassages };
+      const record: CheckpointRecord = { ...at, ...counts, ...(refused.length > 0 && { refused, refusedExamples }) };
       await writeJsonDurably(join(folder, CHECKPOINT_FILE), record);
-      [savedRows, savedAt] = [at.rows, performance.now()];
+      [savedRows, savedAt] = [rowsDone(), performance.now()];
     };
     if (checkpoint !== undefined && checkpoint.rows > 0 && resumedRows === 0) {
       onNote(`${folder}: the vectors do not match their checkpoint; the build computes them again.`);
     }
-    report(stage, resumedRows);
+    report(stage, rowsDone());
     try {
-      for await (const batch of batches(resumedRows)) {
+      for await (const batch of batches(isWithoutRefused ? resumedRows : rowsDone())) {
         await vectors.append(batch.vectors);
         tokens += batch.tokens;
         truncatedPassages += batch.truncatedPassages;
-        report(stage, vectors.rowsWritten, tokens);
+        for (const { row, message } of batch.refused) {
+          refused.push(row);
+          if (refusedExamples.length < MAX_EXAMPLES) refusedExamples.push(message);
+        }
+        report(stage, rowsDone(), tokens);
         if (performance.now() - savedAt >= Math.max(checkpointMs, CHECK_SHARE * checkMs)) await save();
       }
     } catch (error) {
@@ -119,7 +146,14 @@ async function writeRows(
     clock.start('finish');
     await save();
     throwIfCancelled(signal);
-    return { vectors: await vectors.finish(signal), tokens, truncatedPassages, resumedRows };
+    const written = await vectors.finish(signal, refused.length);
+    return {
+      vectors: written,
+      tokens,
+      truncatedPassages,
+      resumedRows,
+      refused: { rows: refused, examples: refusedExamples },
+    };
   } catch (error) {
     await vectors.abandon();
     throw error;

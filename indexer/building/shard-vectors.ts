@@ -62,10 +62,13 @@ export async function openShardVectors(
       await codes?.append(rows);
     },
     checkpoint: () => writer.checkpoint(),
-    async finish(stop?: AbortSignal): Promise<WrittenShardVectors> {
-      const { segment, fileBytes, sha256 } = await writer.finish();
+    /** @param missing rows of the shape that have no vector. The file gets a header without them. */
+    async finish(stop?: AbortSignal, missing = 0): Promise<WrittenShardVectors> {
+      const { segment, fileBytes, sha256 } = await writer.finish(missing, stop);
       await codes?.finish();
-      const derived = await derivedFiles(folder, [segment], shape, { kernel, signal: stop });
+      const { dimension } = shape;
+      const written = { rows: writer.rowsWritten, dimension };
+      const derived = await derivedFiles(folder, [segment], written, { kernel, signal: stop });
       const files = [{ path: VECTORS_FILE, bytes: fileBytes, sha256 }, ...derived.files];
       return { ...derived, vectors: [{ ...segment, path: VECTORS_FILE }], files, sha256 };
     },

@@ -7,7 +7,7 @@ import { likelyIdColumn } from '../../corpus/row-columns.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
-import { quoteForShell } from '../../src/base/format.ts';
+import { formatNumberOf, quoteForShell } from '../../src/base/format.ts';
 import { syncFolder, writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { fileState, sha256OfFile } from '../../src/base/system/file-checksum.ts';
 import { columnValues } from '../../src/engine/columns/column-values.ts';
@@ -60,6 +60,7 @@ export async function storePassages(
   let writer: SqlitePassageWriter | undefined;
   let read = 0;
   let isWarned = false;
+  const unseen = new Set(columns);
   try {
     for (const [i, shard] of missing.entries()) {
       writer = await openWriter(shard.folder);
@@ -76,7 +77,7 @@ export async function storePassages(
         }
         // Report a missing column now: the texts are embedded much later.
         template(row, location);
-        checkColumns(document, location, columns);
+        checkColumns(document, location, columns, unseen);
         // Earlier positions belong to a shard between the missing ones, which has its passages already.
         if (position >= shard.first) {
           writer.append({ id, line: location.line, document });
@@ -99,6 +100,13 @@ export async function storePassages(
   } finally {
     writer?.abandon();
     await passages.return?.();
+  }
+  if (read > 0 && unseen.size > 0) {
+    const names = Array.from(unseen, ({ name }) => JSON.stringify(name)).join(', ');
+    onNote(
+      `Warning: in ${formatNumberOf(read, 'passage')}, there is no value in the column ${names}. A column with the text or the title of a ` +
+        'passage is stored as text, contents or title.',
+    );
   }
   if (missing.length > 0) {
     const rows = places.reduce((sum, { folder }) => sum + storedPassages(folder)!.rows, 0);
@@ -144,13 +152,21 @@ export function fileRecords(scan: CorpusScan): readonly CorpusFileRecord[] {
   return scan.files.map(({ path, sizeBytes, sha256 }) => ({ name: basename(path), bytes: sizeBytes, sha256 }));
 }
 
-/** @throws TrawlError CORPUS_BAD_LINE for a value of another type than its column's. */
-function checkColumns(document: string, location: PassageLocation, columns: readonly Column[]): void {
+/** Removes the columns with a value from `unseen`. @throws TrawlError CORPUS_BAD_LINE for a value of another type than its column's. */
+function checkColumns(
+  document: string,
+  location: PassageLocation,
+  columns: readonly Column[],
+  unseen: Set<Column>,
+): void {
   if (columns.length === 0) return;
   const row = parseIntegers(document);
   for (const column of columns) {
     const values = columnValues(row, column);
-    if (!('wrong' in values)) continue;
+    if (!('wrong' in values)) {
+      if (values.length > 0) unseen.delete(column);
+      continue;
+    }
     throw new TrawlError(
       'CORPUS_BAD_LINE',
       `${formatLocation(location)}: the column ${values.wrong}. Correct the value, or declare another type with --column.`,

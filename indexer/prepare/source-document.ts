@@ -34,7 +34,8 @@ export function parseDocument(line: string): ParsedDocument {
   if (!isObject(value)) return bad('expected a JSON object');
   const row = value as PassageRow;
   const columns = columnsOfRow(row, {});
-  if ('reason' in columns) return bad(columns.reason);
+  // The advice in the reason is for a command with options for columns.
+  if ('reason' in columns) return bad(`${columns.reason.split(';')[0]}; remove one of them`);
   const id = firstColumn(row, ['wikipedia_id', columns.id]) ?? null;
   if (id !== null && typeof id !== 'string' && typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
     return bad('the id is neither a string nor an integer');

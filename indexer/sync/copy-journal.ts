@@ -20,8 +20,8 @@ export function contentKey({ sha256, passages }: IndexFile): string {
 
 /**
  * Which files of a copy were checked, so that the next run need not read them again. A line is appended for each; the last one may be
- * cut off by a kill. A file counts as checked as long as it has the size, the time and the inode
- * of then. A hard link, which copies get, changes none of them.
+ * cut off by a kill. A file counts as checked as long as it has the size, the time and the inode of then. A hard link, which copies get,
+ * changes none of them.
  */
 export class CopyJournal {
   readonly #file: string;

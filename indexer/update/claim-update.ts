@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
+import { isSameJson } from '../../src/base/objects.ts';
 import { writeJsonDurably } from '../../src/base/system/durable-file.ts';
 import { writeFailure } from '../../src/base/system/write-failure.ts';
 import {
@@ -12,7 +13,7 @@ import {
 import { type IndexDirectory, openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import type { Build } from '../building/build.ts';
 import { clearFolder, hasShards } from '../building/build-lock.ts';
-import { buildDiffers, corpusDiffers, corpusFiles, fieldsDiffer, valuesDiffer } from '../building/build-settings.ts';
+import { buildDiffers, corpusDiffers, corpusFiles, readingDiffers, valuesDiffer } from '../building/build-settings.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { moveShardsBack, removeLeftovers } from './publish-generation.ts';
 
@@ -81,11 +82,12 @@ export async function claimUpdate(
     const differences = [
       ...valuesDiffer('update or append', begun.kind, type),
       ...valuesDiffer('generation of the index', begun.before, before),
-      ...fieldsDiffer('option', begun.reading, reading),
+      ...readingDiffers(begun.reading, reading),
       ...valuesDiffer('maximum rows per shard', begun.shardRows, shardRows),
       ...corpusDiffers(begun.corpus, corpus),
     ];
     if (differences.length > 0) throw buildDiffers(output.folder, differences);
+    if (!isSameJson(begun.reading, reading)) await writeJsonDurably(path, { ...begun, reading });
     await moveShardsBack(directory.folder, output.folder, directory.manifest);
     await removeLeftovers(directory.folder, directory.manifest);
   } else {

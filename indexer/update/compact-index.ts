@@ -1,16 +1,12 @@
-import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { throwIfCancelled } from '../../src/base/abort.ts';
-import { TrawlError } from '../../src/base/errors.ts';
 import type { Kernel } from '../../src/engine/native/kernel.ts';
 import { type IndexManifest, type VectorSpace, vectorSpace } from '../../src/index/manifest/index-manifest.ts';
 import type { ShardManifest } from '../../src/index/manifest/shard-manifest.ts';
-import { PassageFile } from '../../src/index/passages/passage-file.ts';
-import { SqlitePassageWriter } from '../../src/index/passages/sqlite-passage-writer.ts';
 import { type OpenedShard, within } from '../../src/search/opening/index-directory.ts';
 import { clearFolder } from '../building/build-lock.ts';
 import { completeShard, type MadeOfPassages } from '../building/complete-shard.ts';
+import { copyPassages } from '../building/copy-passages.ts';
 import { openShardVectors, type WrittenShardVectors } from '../building/shard-vectors.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { keptRows, readCheckedRows } from '../vectors/read-segments.ts';
@@ -23,9 +19,6 @@ import {
   removeLeftovers,
   type ShardEntry,
 } from './publish-generation.ts';
-
-/** Rows between two checks of the signal. */
-const BLOCK_ROWS = 1_024;
 
 export interface CompactOptions {
   readonly onStep: (step: string) => void;
@@ -101,55 +94,18 @@ interface Copying extends MadeOfPassages {
 async function copyShard(from: OpenedShard, folder: string, copying: Copying): Promise<ShardManifest> {
   const { corpus } = from.manifest;
   await mkdir(folder);
-  const passages = copyPassages(from, join(folder, PASSAGES_FILE), copying);
+  const source = { path: within(from.folder, from.manifest.passages.path), sha256: from.manifest.passages.sha256 };
+  const counts = corpus.files.map(({ passages }) => passages);
+  const passages = copyPassages({ ...source, passagesByFile: counts }, join(folder, PASSAGES_FILE), copying);
   const space = vectorSpace(from.manifest);
   const vectors = space && (await copyVectors(from, folder, space, copying));
-  const files = corpus.files.map((file, i) => ({ ...file, passages: passages.byFile[i] ?? 0 }));
+  const files = corpus.files.map((file, i) => ({ ...file, passages: passages.passagesByFile[i]! }));
   // Without `input`, because the shard no longer has all of its part of the corpus.
   return completeShard(
     folder,
     { rows: copying.rows, space, vectors, passagesSha256: passages.sha256, corpus: { ...corpus, files } },
     copying,
   );
-}
-
-/** @returns the content hash and the number of live passages of each corpus file. The rows are in corpus order. */
-function copyPassages(
-  { folder, manifest }: OpenedShard,
-  path: string,
-  { isLive, signal }: Copying,
-): { sha256: string; byFile: number[] } {
-  const ends: number[] = [];
-  for (const { passages } of manifest.corpus.files) ends.push((ends.at(-1) ?? 0) + passages);
-  const byFile = ends.map(() => 0);
-  const file = new PassageFile(within(folder, manifest.passages.path));
-  const writer = new SqlitePassageWriter(path);
-  const read = createHash('sha256');
-  try {
-    let fileIndex = 0;
-    for (const { row, id, line, document } of file.passages()) {
-      if (row % BLOCK_ROWS === 0) throwIfCancelled(signal);
-      read.update(`${document}\n`);
-      while (fileIndex < ends.length - 1 && row >= ends[fileIndex]!) fileIndex++;
-      if (!isLive(row)) continue;
-      writer.append({ id, line, document });
-      if (fileIndex < byFile.length) byFile[fileIndex]!++;
-    }
-    // Compare before the copy gets its own content hash, or a damaged passage could never be detected again.
-    if (read.digest('hex') !== manifest.passages.sha256) {
-      throw new TrawlError(
-        'INDEX_FILE_FOREIGN',
-        `${within(folder, manifest.passages.path)}: the passages changed since they were written (content hash) and are ` +
-          'not copied. Restore the file, or build the index again.',
-      );
-    }
-    const sha256 = writer.finishRows();
-    writer.finish();
-    return { sha256, byFile };
-  } finally {
-    writer.abandon();
-    file.close();
-  }
 }
 
 async function copyVectors(

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { MAX_EXAMPLES } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import { isSameJson } from '../../src/base/objects.ts';
@@ -20,7 +21,7 @@ import { emptyCorpus, repeatedIds } from '../building/join-shards.ts';
 import { keepOnFailure } from '../building/keep-on-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { type PlannedShard, totalRows } from '../building/planned-shard.ts';
-import { fileRecords } from '../building/store-passages.ts';
+import { fileRecords, firstPositions } from '../building/store-passages.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { replaceLexical } from '../lexical/add-lexical.ts';
 import { checkNoBuild, claimUpdate, type UpdateBuild } from './claim-update.ts';
@@ -93,15 +94,22 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
     if (kept + added === 0) throw emptyCorpus();
     let duplicates!: Duplicates;
     const plan = { scan, places, shards: places.length, only: addedPositions };
-    const { tokens, resumedRows } = await buildShards(build, output, plan, () => {
+    const {
+      tokens,
+      resumedRows,
+      skippedExamples: newlySkipped,
+    } = await buildShards(build, output, plan, () => {
       const files = [...passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))];
       const liveRows = withNewRows(deletedRows, added).complement();
       duplicates = repeatedIds(files, build.uniqueIds, { liveRows, signal });
     });
     build.onProgress({ stage: 'finish', passages: added, totalPassages: added });
     const newShards = await addedShards(places, before, build);
-    const corpus = corpusRecord(before, scan, changes, { type, newShards, duplicateIds: duplicates.count });
-    const changed = added + restored + removed > 0;
+    const read = withoutRefused(changes, scan, newShards);
+    const corpus = corpusRecord(before, scan, read, { type, newShards, duplicateIds: duplicates.count });
+    const stored = newShards.reduce((sum, { manifest }) => sum + manifest.rows, 0);
+    if (kept + stored === 0) throw emptyCorpus();
+    const changed = stored + restored + removed > 0;
     const next = { newShards, deletedRows, corpus, lastUpdate: { kind: type, before: before.generation, reading } };
     const isRecorded = type === 'append' || (wasUpdated(before) && isSameJson(before.corpus, corpus));
     const manifest = changed || !isRecorded ? await publishGeneration(directory, output.folder, next) : before;
@@ -112,12 +120,12 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
       changed,
       kept,
       restored,
-      added,
+      added: stored,
       removed,
       duplicates,
       tokens,
       resumedRows,
-      skippedExamples,
+      skippedExamples: [...new Set([...skippedExamples, ...newlySkipped])].slice(0, MAX_EXAMPLES),
       stageMs: clock.stop(),
     };
   });
@@ -236,9 +244,21 @@ async function addedShards(
     const shard = { folder, manifest: readShardManifest(folder) };
     // The settings of the inverted indexes may have changed since an earlier run of this update completed the shard.
     const manifest = bm25 === undefined ? shard.manifest : await replaceLexical(shard, bm25.made, kernel, { signal });
-    shards.push({ name: basename(folder), manifest });
+    if (manifest.rows > 0) shards.push({ name: basename(folder), manifest });
   }
   return shards;
+}
+
+/** What was read, with the new passages that the encoder refused among the skipped lines. */
+function withoutRefused(changes: Comparison, scan: CorpusScan, newShards: readonly AddedShard[]): Comparison {
+  const starts = firstPositions(scan);
+  const refused = scan.files.map((_, i) => {
+    const planned = changes.addedPositions.countIn(starts[i]!, starts[i + 1]!);
+    return newShards.reduce((rest, { manifest }) => rest - manifest.corpus.files[i]!.passages, planned);
+  });
+  const passagesByFile = changes.passagesByFile.map((passages, i) => passages - refused[i]!);
+  const skippedLines = refused.reduce((sum, count) => sum + count, changes.skippedLines);
+  return { ...changes, passagesByFile, skippedLines };
 }
 
 /** Whether the last change was a build or an update. After an append or a deletion, the manifest names no corpus that the index has. */

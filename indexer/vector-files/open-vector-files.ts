@@ -63,7 +63,7 @@ export async function openVectorFiles(
     working.close();
   }
   const [first, ...others] = parts as [OpenedPart, ...OpenedPart[]];
-  for (const other of others) checkCompatible(files[first.next]!, first, other);
+  for (const [i, other] of others.entries()) checkCompatible(files[parts[i]!.next]!, first, other);
   const rows = parts.reduce((sum, part) => sum + part.rows, 0);
   if (rows === 0) throw invalid(files[0]!.path, 'it has no rows');
   const ids = parts.every((part) => part.ids !== undefined) ? parts.flatMap((part) => part.ids!) : undefined;
@@ -155,14 +155,15 @@ const PIECE = /^part[_-]/;
  * @throws TrawlError VECTORS_NOT_FOUND.
  */
 function listVectorFiles(paths: readonly string[]): VectorFile[] {
-  const files = paths.flatMap(expand).map(fileAt);
+  const files = paths.flatMap(vectorPaths).map(fileAt);
   if (files.length === 0) throw notFound('no file was named');
   const twice = files.find(({ path }, i) => files.findIndex((other) => other.path === path) !== i);
   if (twice !== undefined) throw notFound(`${twice.path} is named twice`);
   return files;
 }
 
-function expand(path: string): string[] {
+/** The files that a path, a folder or a pattern stands for. @throws TrawlError VECTORS_NOT_FOUND. */
+export function vectorPaths(path: string): string[] {
   const full = resolve(path);
   if (existsSync(full)) return statSync(full).isDirectory() ? filesOfFolder(full) : [full];
   const pattern = basename(full);

@@ -1,5 +1,5 @@
 import { isObject } from '../../src/base/objects.ts';
-import type { VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
+import { DTYPE_BYTES, type VectorDtype } from '../../src/engine/vectors/vector-segments.ts';
 import { type HeaderFacts, invalid, readPart, rowsWithin, unsupported } from './file-run.ts';
 import type { VectorFile, VectorFileFormat } from './vector-file-set.ts';
 
@@ -23,18 +23,25 @@ export const safetensors: VectorFileFormat = {
 
 function onlyMatrix(file: VectorFile): HeaderFacts {
   const { path, bytes } = file;
-  const length = Number(Buffer.from(readPart(file, LENGTH_BYTES)).readBigUInt64LE());
+  const head = Buffer.from(readPart(file, LENGTH_BYTES));
+  if (head.length < LENGTH_BYTES) throw invalid(path, `it has ${head.length} bytes, too few for a safetensors header`);
+  const length = Number(head.readBigUInt64LE());
   if (length > MAX_HEADER_BYTES || LENGTH_BYTES + length > bytes) {
     throw invalid(path, `its safetensors header should have ${length} bytes, but the file has ${bytes}`);
   }
   const tensors = Object.entries(readHeader(path, readPart(file, length, LENGTH_BYTES))).filter(
     ([name]) => name !== '__metadata__',
   );
-  const matrices = tensors.flatMap(([, tensor]): HeaderFacts[] => {
+  const matrices = tensors.flatMap(([name, tensor]): HeaderFacts[] => {
     const { dtype: code, shape, data_offsets: offsets } = isObject(tensor) ? tensor : {};
     const dtype = typeof code === 'string' && Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
     if (dtype === undefined || !areCounts(shape) || shape.length !== 2 || !areCounts(offsets)) return [];
-    return [{ offset: LENGTH_BYTES + length + offsets[0]!, rows: shape[0]!, dimension: shape[1]!, dtype }];
+    const [rows, dimension] = shape as readonly [number, number];
+    const [begin = 0, end = 0] = offsets;
+    if (BigInt(rows) * BigInt(dimension) * BigInt(DTYPE_BYTES[dtype]) !== BigInt(end) - BigInt(begin)) {
+      throw invalid(path, `${name} has the shape (${rows}, ${dimension}) of ${dtype} and ${end - begin} bytes`);
+    }
+    return [{ offset: LENGTH_BYTES + length + begin, rows, dimension, dtype }];
   });
   const [only] = matrices;
   if (only !== undefined && matrices.length === 1 && only.dimension > 0) return only;

@@ -10,7 +10,7 @@ import { sampleChecksum } from '../../src/engine/vectors/sample-checksum.ts';
 import type { VectorSegment } from '../../src/engine/vectors/vector-segments.ts';
 import type { Build } from '../building/build.ts';
 import type { StoredShard } from '../building/planned-shard.ts';
-import type { RowSource } from '../building/row-sources.ts';
+import { NONE_REFUSED, type RowSource } from '../building/row-sources.ts';
 import { derivedFiles } from '../building/shard-vectors.ts';
 import { CODES_FILE } from '../index-files.ts';
 import { cutSegments } from '../vector-files/vector-file-set.ts';
@@ -58,7 +58,13 @@ export const adoptedRows: RowSource = async (build, shard, report) => {
   // Identifies the rows by their content, independent of the paths.
   const facts = segments.map(({ bytes, dtype }, i) => [bytes, dtype, checksums[i]]);
   const sha256 = createHash('sha256').update(JSON.stringify(facts)).digest('hex');
-  return { vectors: { ...derived, vectors: adopted, sha256 }, tokens: 0, truncatedPassages: 0, resumedRows: 0 };
+  return {
+    vectors: { ...derived, vectors: adopted, sha256 },
+    tokens: 0,
+    truncatedPassages: 0,
+    resumedRows: 0,
+    refused: NONE_REFUSED,
+  };
 };
 
 /** Resolves links first, because the index may later be opened by another path. */

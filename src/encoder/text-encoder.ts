@@ -44,7 +44,12 @@ export type EncodeOutcome =
       /** `nothing` if `truncated` is false. */
       readonly cut: Truncation;
     }
-  | { readonly ok: false; readonly error: TrawlError };
+  | {
+      readonly ok: false;
+      readonly error: TrawlError;
+      /** Whether the text may be at fault: an endpoint fails it alone. */
+      readonly isOfText?: boolean;
+    };
 
 /** The input with only those parts that the template has. A plain text has only a query. */
 export function applyTemplate(input: EncoderInput, template: QueryTemplate = DEFAULT_QUERY_TEMPLATE): EncoderInput {

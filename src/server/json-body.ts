@@ -47,6 +47,8 @@ function acceptCompressedBodies(app: FastifyInstance): void {
       body.receivedEncodedLength += chunk.length;
     });
     payload.on('error', (error) => body.destroy(error));
+    // Nobody reads the body of a HEAD, and an error without a listener would end the process.
+    body.on('error', () => undefined);
     // A refused body is not decompressed to its end.
     onResponseEnd(request, response, () => {
       payload.unpipe(body);

@@ -19,7 +19,7 @@ test('bench modes measures recall and latency of each way to rank, reranked and 
   assert.deepEqual(
     records.map((record) => record.case),
     [
-      ...['dense', 'bm25', 'hybrid'],
+      ...['dense', 'bm25', 'hybrid', 'hybrid, depth 100'],
       ...['dense, reranked 12', 'bm25, reranked 12', 'hybrid, reranked 12'],
       ...['dense', 'bm25', 'hybrid'].flatMap((mode) => [50, 10, 1].map((percent) => `${mode}, ${percent} %`)),
     ],

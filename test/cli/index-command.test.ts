@@ -100,11 +100,13 @@ test('bad lines, repeated ids and truncated passages are reported with examples'
   assert.match(stderr, /1 passage with the id of an earlier passage:\n {4}"p1" on lines 2, 4/);
 });
 
-test('a column that looks like an id is named in a warning, and the option for it is used by updates, too', async (t) => {
+test('a column that looks like an id and one without values are named in warnings, and the option for it is used by updates, too', async (t) => {
   const cwd = await tempFolder(t);
   const rows = ['a', 'b'].map((id) => `${JSON.stringify({ article_id: id, headline: 'H', text: `text ${id}` })}\n`);
   writeFileSync(join(cwd, 'c.jsonl'), rows.join(''));
-  const first = await runTrawl(['index', 'c.jsonl', '--out', 'ix'], { cwd });
+  const filters = ['--column', 'article_id:string', '--column', 'Headline:string'];
+  const first = await runTrawl(['index', 'c.jsonl', '--out', 'ix', ...filters], { cwd });
+  assert.match(first.stderr, /Warning: in 2 passages, there is no value in the column "Headline"\./);
   assert.match(
     first.stderr,
     /Warning: c\.jsonl:1 has no id, but the column "article_id" looks like one.*--id-column article_id/,

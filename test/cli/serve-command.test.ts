@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { createServer as createHttpServer, type ServerResponse } from 'node:http';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
@@ -260,19 +260,27 @@ test('the server does not start with a missing or different encoder', async (t) 
 
 test('a request that waits for a start that fails is answered 503 with the reason, and the server ends with 1', async (t) => {
   // The trial request to the rerank server holds the start until a client waits, and then fails.
-  const rerankServer = createHttpServer().listen(0, '127.0.0.1');
+  const events = new EventEmitter();
+  const [trial, released] = [once(events, 'trial'), once(events, 'released')];
+  const rerankServer = createHttpServer(async ({ method }, response) => {
+    if (method === 'POST') {
+      events.emit('trial');
+      await released;
+    }
+    response.writeHead(400).end('{"error": "this server does not rerank"}');
+  }).listen(0, '127.0.0.1');
   t.after(() => rerankServer.close());
   await once(rerankServer, 'listening');
   const port = `${await freePort()}`;
   const rerank = `http://127.0.0.1:${(rerankServer.address() as { port: number }).port}`;
   const ended = endOf(spawnTrawl(['serve', index, '--port', port, '--rerank', rerank, '--rerank-api', 'tei']));
-  const [, reply] = (await once(rerankServer, 'request')) as [unknown, ServerResponse];
+  await trial;
   const waiting = postJson<{ detail: unknown; error: { code: string } }>(`http://127.0.0.1:${port}`, {
     queries: ['a'],
   });
   const readiness = (await (await fetch(`http://127.0.0.1:${port}/readyz`)).json()) as { status: string };
   assert.equal(readiness.status, 'starting');
-  reply.writeHead(400).end('{"error": "this server does not rerank"}');
+  events.emit('released');
   const { status, body } = await waiting;
   assert.equal(status, 503);
   assert.equal(body.error.code, 'NOT_READY');

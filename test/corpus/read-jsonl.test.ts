@@ -83,6 +83,10 @@ test('columns have the names of any collection of this field, in any case', asyn
     ['{"id":1,"text":"x","body":"y","docid":"z"}', '{"id":1,"text":"x","body":"y","docid":"z"}'],
     ['{"id":1,"text":null,"passage":"x","body":4}', '{"id":1,"text":"x","body":4}'],
     ['{"_index":"i","_id":"a","id":4,"text":"x"}', '{"_index":"i","_id":"a","id":4,"text":"x"}'],
+    [
+      '{"_index":"i","_id":"a","Title":4,"TITLE":"x","text":"x"}',
+      '{"_index":"i","_id":"a","Title":4,"TITLE":"x","text":"x"}',
+    ],
   ] as const) {
     const [passage] = await readAll(file(line));
     assert.equal(passage?.document, document);
@@ -103,6 +107,20 @@ test('options name the columns, and what had the usual name is kept', async (t) 
   );
   assert.deepEqual([passage.id, passage.row.text], ['d', 'x']);
   assert.equal((await readAll(file, { columns: { id: 'title' } }))[0]?.id, 'T');
+  const shared = corpusDir(t).write('d.jsonl', '{"id":1,"original_id":2,"title":"T","text":"x","k":"y"}');
+  for (const [names, document] of [
+    [{ id: 'k' }, '{"id":"y","original_original_id":1,"original_id":2,"title":"T","text":"x","k":"y"}'],
+    [{ title: 'text' }, '{"id":1,"original_id":2,"original_title":"T","title":"x","text":"x","k":"y"}'],
+    [{ text: 'title' }, '{"id":1,"original_id":2,"text":"T","original_text":"x","k":"y"}'],
+    [
+      { text: 'k', title: 'k' },
+      '{"id":1,"original_id":2,"original_title":"T","original_text":"x","text":"y","title":"y"}',
+    ],
+  ] as const) {
+    assert.equal((await readAll(shared, { columns: names }))[0]?.document, document);
+  }
+  const onlyId = corpusDir(t).write('e.jsonl', '{"id":"a","n":1}');
+  assert.equal((await readAll(onlyId, { columns: { text: 'id' } }))[0]?.document, '{"text":"a","id":"a","n":1}');
   for (const [role, reason] of [
     ['id', 'expected the column "none" of --id-column, found the columns "id"'],
     ['text', '--text-column'],

@@ -188,6 +188,25 @@ test('columns with other names are found, or named, and their bytes must be text
   await assert.rejects(named, failsWith('CORPUS_BAD_LINE', `${file}:1: `, '"raw" must be a string, found bytes'));
 });
 
+test('bytes that are not UTF-8 in a column of any usual name are a bad row', async (t) => {
+  const dir = corpusDir(t);
+  const bytes = Uint8Array.of(0xff);
+  for (const [id, text] of [
+    ['docid', 'content'],
+    ['content', 'docid'],
+  ] as const) {
+    const columns = { [id]: Buffer.from('ok'), [text]: bytes };
+    const file = dir.write(
+      'c.parquet',
+      parquet(['docid', 'content'].map((name) => ({ name, data: [columns[name]!], type: 'BYTE_ARRAY' }))),
+    );
+    await assert.rejects(
+      readAll(file),
+      failsWith('CORPUS_BAD_LINE', `${file}:1: `, `"${text}" must be a string, found bytes`),
+    );
+  }
+});
+
 test('byte count and checksum cover the whole file', async (t) => {
   const bytes = parquet([{ name: 'text', data: ['a', 'b'], type: 'STRING' }]);
   const corpus = openCorpus([corpusDir(t).write('c.parquet', bytes)]);

@@ -118,6 +118,16 @@ test('the layout can be set', async (t) => {
     readAll(three, { tsvLayout: 'header' }),
     failsWith('CORPUS_FORMAT_UNKNOWN', `${three}:1`, 'header'),
   );
+  for (const tsvLayout of ['id,title,text', 'id,text']) {
+    const other = dir.write('e.tsv', 'PID\tpassage\ttitle\n1\tx\tT\n');
+    await assert.rejects(
+      readAll(other, { tsvLayout }),
+      failsWith('CORPUS_FORMAT_UNKNOWN', `${other}:1`, 'header of other columns', '"PID", "passage", "title"'),
+    );
+    assert.deepEqual(await documents(other, { tsvLayout: 'id,text,title' }), ['{"id":"1","title":"T","text":"x"}']);
+  }
+  const verbatim = dir.write('f.tsv', 'id\tcontents\n1\tx "y\tz\n');
+  assert.deepEqual(await documents(verbatim, { tsvLayout: 'r1-searcher' }), ['{"id":1,"contents":"x \\"y\\tz"}']);
   const withHeader = dir.write('d.tsv', 'id\ttext\ttitle\n1\tx\tT\n');
   assert.equal((await readAll(withHeader, { tsvLayout: 'id,text,title' })).length, 1);
   assert.equal((await readAll(withHeader, { tsvLayout: 'header' })).length, 1);

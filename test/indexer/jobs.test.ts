@@ -221,7 +221,7 @@ test('a shard of another corpus, model, template or option is named with what di
       /model pooling: "cls" here, "mean" in shard-00000/,
     ],
     [{ passageTemplate: '{contents} ' }, /passage template/],
-    [{ corpusOptions: { skipBadLines: true } }, /option skipBadLines: true here, false in shard-00000/],
+    [{ corpusOptions: { tsvIdType: 'string' } }, /option tsvIdType: "string" here, "auto" in shard-00000/],
   ];
   for (const [other, reason] of others) {
     await job(1, 2, { corpus, out, ...other });

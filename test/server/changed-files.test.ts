@@ -16,6 +16,7 @@ import { type TestContext, test } from 'node:test';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { openRowFilters } from '../../src/engine/columns/open-row-filters.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
+import { PassageFile } from '../../src/index/passages/passage-file.ts';
 import { AnswerCache } from '../../src/search/layers/answer-cache.ts';
 import { openIndexDirectory } from '../../src/search/opening/index-directory.ts';
 import { openRetriever } from '../../src/search/opening/open-retriever.ts';
@@ -89,7 +90,7 @@ test('an index whose file is truncated or written to fails with the name of the 
       await search(retriever);
       if (change === 'other bytes') writeFileSync(path, readFileSync(path).fill(0x41, 4096));
       else truncateSync(path, Math.floor(statSync(path).size / 2));
-      const failed = trawlError('FILE_CHANGED', new RegExp(`${basename(path)} .*reload the index`));
+      const failed = trawlError('FILE_CHANGED', new RegExp(`${basename(path)} .*Reload the index`));
       await assert.rejects(search(retriever), failed, `${basename(path)}: ${change}`);
       assert.ok(failed(retriever.failure));
       await assert.rejects(retriever.retrieve(cached), failed);
@@ -100,6 +101,28 @@ test('an index whose file is truncated or written to fails with the name of the 
     await search(again);
     await again.close();
   }
+});
+
+test('passages that grow and are then truncated between two reads do not end the process', {
+  skip: withoutWords,
+}, async (t) => {
+  const { index } = await madeIndex(t);
+  const path = join(index, 'shard-00000', 'passages.sqlite');
+  const file = new PassageFile(path, { isServed: true });
+  t.after(() => file.close());
+  const text = file.document(4);
+  const grown = Buffer.concat([readFileSync(path), Buffer.alloc(2 ** 20)]);
+  // SQLite takes the file for one that another process has changed.
+  grown[27]!++;
+  writeFileSync(path, grown);
+  assert.equal(file.document(4), text);
+  truncateSync(path, 0);
+  try {
+    file.document(1);
+  } catch (error) {
+    assert.ok(trawlError('INDEX_FILE_FOREIGN')(error));
+  }
+  assert.throws(() => file.requireUnchanged(), trawlError('FILE_CHANGED', /passages\.sqlite has 0 bytes/));
 });
 
 test('a sort reads no value of a column whose file was written to', { skip: withoutWords }, async (t) => {

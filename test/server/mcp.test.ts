@@ -125,7 +125,7 @@ test('searches are counted and recorded like those of other routes', async (t) =
 test('the log has tool and code of a failure, but no arguments', async (t) => {
   const lines: string[] = [];
   const logger = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
-  const outcome = (): QueryOutcome => ({ ok: false, error: new TrawlError('ENCODING_FAILED', 'a bug') });
+  const outcome = (): QueryOutcome => ({ ok: false, error: new TrawlError('INTERNAL', 'a bug') });
   const { url } = await serve(t, new FakeRetriever({ outcome }), { ...MCP, logger });
   const client = await connected(t, url);
   await call(client, 'fetch', { id: 'whatwaslookedfor' });
@@ -135,7 +135,7 @@ test('the log has tool and code of a failure, but no arguments', async (t) => {
     logged.flatMap(({ level, tool, code }) => (tool === undefined ? [] : [[level, tool, code]])),
     [
       [30, 'fetch', 'NOT_FOUND'],
-      [50, 'search', 'ENCODING_FAILED'],
+      [50, 'search', 'INTERNAL'],
     ],
   );
   assert.ok(!lines.join('').includes('whatwaslookedfor'));
@@ -167,7 +167,7 @@ test('a question is embedded before its query', async (t) => {
 test('the assistant gets the message of an error, but no details of a bug', async (t) => {
   const retriever = new FakeRetriever({
     outcome: (input) =>
-      input === 'bad' ? { ok: false, error: new TrawlError('ENCODING_FAILED', 'secret detail') } : undefined,
+      input === 'bad' ? { ok: false, error: new TrawlError('INTERNAL', 'secret detail') } : undefined,
   });
   const { url } = await serve(t, retriever, { ...MCP, maxQueryChars: 1_000 });
   const client = await connected(t, url);
@@ -178,7 +178,7 @@ test('the assistant gets the message of an error, but no details of a bug', asyn
     [['search', { query: 'a'.repeat(1_001) }], /^[A-Z_]+: .*1000/],
     [['search', { query: ['a'] }], /^INVALID_REQUEST: .*string/],
     [['search', { query: 'a', limit: 3 }], /^INVALID_REQUEST: .*limit/],
-    [['search', { query: 'bad' }], /^ENCODING_FAILED: The server failed/],
+    [['search', { query: 'bad' }], /^INTERNAL: The server failed/],
     [['fetch', { id: 'none' }], /^NOT_FOUND: .*"none".*search/],
     [['fetch', { id: 'row 5' }], /^NOT_FOUND/],
     [['fetch', { id: 'trawl://another/0' }], /^NOT_FOUND/],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Agent, request as httpRequest } from 'node:http';
+import { Agent, request as httpRequest, type RequestOptions } from 'node:http';
 import { test } from 'node:test';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { Check } from 'typebox/schema';
@@ -169,18 +169,35 @@ test('a compressed body larger than the limit is a 413, and its connection stays
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
-  const send = (body: Buffer): Promise<number> =>
-    new Promise((resolve, reject) => {
-      const request = httpRequest(`${url}/retrieve`, { method: 'POST', headers, agent }, (response) => {
-        response.resume().on('end', () => resolve(response.statusCode!));
-      });
-      request.on('error', reject).end(body);
-    });
+  const send = (body: Buffer): Promise<number> => statusOf(`${url}/retrieve`, { method: 'POST', headers, agent }, body);
   const bomb = gzipSync(JSON.stringify({ queries: ['a'.repeat(20_000_000)] }));
   assert.ok(bomb.length < 1_000_000);
   assert.equal(await send(bomb), 413);
   assert.equal(await send(gzipSync(JSON.stringify({ queries: ['a'] }))), 200);
 });
+
+test('a broken compressed body that nobody reads does not end the process', async (t) => {
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const app = build(t, new FakeRetriever({ before: () => released }));
+  const url = await listen(app, { host: '127.0.0.1', port: 0 });
+  const body = Buffer.from('not gzip');
+  const headers = { 'content-encoding': 'gzip', 'content-length': body.length };
+  const unread = statusOf(`${url}/search?query=a`, { method: 'HEAD', headers }, body);
+  // By then the other body has been found broken, too.
+  assert.equal(await statusOf(`${url}/retrieve`, { method: 'POST', headers }, body), 422);
+  release();
+  assert.equal(await unread, 200);
+});
+
+function statusOf(url: string, options: RequestOptions, body: Buffer): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, options, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode!));
+    });
+    request.on('error', reject).end(body);
+  });
+}
 
 test('/livez answers from the start, /readyz when the index is open', async (t) => {
   const slot = new IndexSlot('fake-sample');

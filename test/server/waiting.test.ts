@@ -31,7 +31,7 @@ async function openParts(
   const prefixes = { query: '', passage: '' };
   const identity = { name: 'fake', dimension: 2, prefixes, maxTokens: { query: 32, passage: 32 } };
   const encoder = await openModelEncoder({
-    model: { identity } as ModelFolder,
+    model: { identity, graphPath: '', externalData: [] as readonly string[] } as ModelFolder,
     workers: 1,
     workerUrl: new URL('../encoder/fake-encoder-worker.js', import.meta.url),
   });

@@ -46,7 +46,7 @@ std::shared_ptr<const WatchedFile> WatchedFile::of_library(const std::string& pa
   static std::map<std::string, std::weak_ptr<WatchedFile>> known;
   const std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<WatchedFile> watched = known[path].lock();
-  if (!watched || !watched->problem().empty()) {
+  if (!watched || !watched->problem(Owner::kOthers).empty()) {
     OpenFile opened{os::kNoFile};
     open_regular(path, opened);
     watched = std::make_shared<WatchedFile>(path, opened.file, Owner::kIndex);
@@ -60,7 +60,7 @@ void WatchedFile::guard(const void* mapping, int64_t bytes) {
   if (os::guard(mapping, bytes, &lost_)) guarded_.push_back(mapping);
 }
 
-std::string WatchedFile::problem() const {
+std::string WatchedFile::problem(Owner owner) const {
   os::Identity now;
   const bool found = os::identify(path_, now);
   const int error = errno;
@@ -72,12 +72,12 @@ std::string WatchedFile::problem() const {
   if (lost_) return "could not be read: it was truncated, or its disk failed";
   if (same && now.written_ns != opened_.written_ns) return "was written to after it was opened";
   if (!found && !absent) return "cannot be examined any more: " + std::generic_category().message(error);
-  if (same || owner_ == Owner::kIndex) return {};
+  if (same || owner == Owner::kIndex) return {};
   return absent ? "was removed or renamed after it was opened" : "is another file than the one that was opened";
 }
 
 void WatchedFile::require_unchanged() const {
-  const std::string what = problem();
+  const std::string what = problem(owner_);
   if (!what.empty()) changed(what);
 }
 
@@ -86,7 +86,7 @@ void WatchedFile::require_readable() const {
 }
 
 void WatchedFile::changed(const std::string& what) const {
-  throw Error(ErrorCode::kFileChanged, path_ + " " + what + ". Restore the file and reload the index, or build the index again");
+  throw Error(ErrorCode::kFileChanged, path_ + " " + what + ". Reload the index once the file has its old content, which trawl verify checks, or build the index again");
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int64_t offset, int64_t bytes, Owner owner) {

@@ -38,7 +38,7 @@ class WatchedFile {
   void guard(const void* mapping, int64_t bytes);
 
  private:
-  std::string problem() const;  // empty: none
+  std::string problem(Owner owner) const;  // empty: none
   std::string path_;
   Owner owner_;
   os::Identity opened_ = {};

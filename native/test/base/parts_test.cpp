@@ -375,7 +375,7 @@ TEST(
   trawl::MappedFile::open(path, 0, -1)->require_unchanged();
 }
 
-TEST("mapped files: a page that another library mapped reads as zeros, too; a new look at the restored file finds no change") {
+TEST("mapped files: a page that another library mapped reads as zeros, too; a new look at a restored or replaced file watches that one") {
   TempDir directory;
   const std::string path = directory.file();
   const std::vector<uint8_t> bytes(1 << 16, 7);
@@ -396,6 +396,12 @@ TEST("mapped files: a page that another library mapped reads as zeros, too; a ne
   const auto again = trawl::WatchedFile::of_library(path);
   CHECK_EQUAL(second[30000], 7);
   again->require_unchanged();
+  write_file(path + ".new", bytes.data(), bytes.size());
+  CHECK_EQUAL(::rename((path + ".new").c_str(), path.c_str()), 0);
+  const auto replaced = trawl::WatchedFile::of_library(path);
+  write_file(path, bytes.data(), 100);
+  again->require_unchanged();
+  CHECK_REFUSED(replaced->require_unchanged(), ErrorCode::kFileChanged, "has 100 bytes");
   ::munmap(const_cast<uint8_t*>(mapping), 1 << 16);
   ::munmap(const_cast<uint8_t*>(second), 1 << 16);
   ::close(descriptor);

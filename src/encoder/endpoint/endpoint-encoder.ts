@@ -204,7 +204,7 @@ export class EndpointEncoder implements TextEncoder {
       if (/^(CANCELLED|INTERNAL|MODEL_MISMATCH)$/.test(failure.code)) throw failure;
       const mayDivide = mayBeOneText(failure);
       if (!mayDivide || texts.length === 1) {
-        for (const text of texts) call.outcomes[text] = { ok: false, error: failure };
+        for (const text of texts) call.outcomes[text] = { ok: false, error: failure, isOfText: mayDivide };
         if (mayDivide) call.refused.push(...texts);
         return false;
       }
@@ -225,7 +225,7 @@ export class EndpointEncoder implements TextEncoder {
     const { dimension, normalize, maxTokens, endpoint } = this.identity;
     const error = vector instanceof TrawlError ? vector : this.#lengthFault(vector);
     if (error !== undefined) {
-      call.outcomes[text] = { ok: false, error };
+      call.outcomes[text] = { ok: false, error, isOfText: true };
       call.refused.push(text);
       return;
     }

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, normalize, sep } from 'node:path';
+import type { Static, TSchema } from 'typebox';
+import { Check, Errors } from 'typebox/schema';
 import { isNodeError, TrawlError } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
 
@@ -64,4 +66,17 @@ export function lfsPointer(path: string): TrawlError {
   return invalidModel(
     `${path} is a pointer of Git LFS, not the file itself. Fetch the files: git lfs pull, in that folder (after git lfs install).`,
   );
+}
+
+/** The value, which matches a schema. Throws MODEL_INVALID with the first field that does not; `messageOf` makes the message of it. */
+export function matching<Schema extends TSchema>(
+  schema: Schema,
+  value: unknown,
+  messageOf: (fault: string) => string,
+): Static<Schema> {
+  if (Check(schema, value)) return value as Static<Schema>;
+  const [, [first]] = Errors(schema, value);
+  const field = (first?.instancePath ?? '').slice(1).replaceAll('/', '.') || 'the file';
+  const allowed = first?.keyword === 'enum' ? `: ${first.params.allowedValues.join(', ')}` : '';
+  throw invalidModel(messageOf(`${field} ${first?.message ?? 'is not valid'}${allowed}`), { details: { field } });
 }

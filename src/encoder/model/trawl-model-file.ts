@@ -1,10 +1,8 @@
 import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
-import { Check, Errors } from 'typebox/schema';
-import type { TrawlError } from '../../base/errors.ts';
 import { METRICS } from '../../engine/metric.ts';
 import { BEFORE_TRUNCATION, POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../identity/model-identity.ts';
-import { invalidModel, type JsonObject, leadsOutside, readJsonFile } from './json-file.ts';
+import { invalidModel, leadsOutside, matching, readJsonFile } from './json-file.ts';
 
 export const TRAWL_MODEL_FILE = 'trawl-model.json';
 
@@ -105,18 +103,19 @@ export function parsePairTemplate(text: string): PairTemplate | undefined {
 /** Reads and checks the `trawl-model.json` of a folder. Throws MODEL_INVALID with the first wrong field. */
 export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile> {
   const path = join(folder, TRAWL_MODEL_FILE);
-  const value = await readJsonFile(path);
+  const file = await readJsonFile(path);
   // Checked before the fields, because the fields of an unknown version may mean something else.
-  if (value.format !== 'trawl-model') {
+  if (file.format !== 'trawl-model') {
     throw invalidModel(`${path}: format must be "trawl-model". This is not a model description.`);
   }
-  if (value.version !== TRAWL_MODEL_VERSION) {
+  if (file.version !== TRAWL_MODEL_VERSION) {
     throw invalidModel(
-      `${path} has version ${JSON.stringify(value.version)}, but this version of Trawl reads version ${TRAWL_MODEL_VERSION}. ` +
+      `${path} has version ${JSON.stringify(file.version)}, but this version of Trawl reads version ${TRAWL_MODEL_VERSION}. ` +
         'Use the version of Trawl that wrote it, or import the model again.',
     );
   }
-  if (!Check(trawlModelSchema, value)) throw wrongField(path, value);
+  const correct = 'Correct it or import the model again.';
+  const value = matching(trawlModelSchema, file, (fault) => `${path}: ${fault}. ${correct}`);
   const paths = [
     ...[value.graph, ...graphsOf(value)].flatMap((graph) => [graph.path, ...(graph.externalData ?? [])]),
     value.tokenizer.path,
@@ -129,7 +128,7 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
     );
   }
   const fault = graphsFault(value) ?? pairTemplateFault(value);
-  if (fault !== undefined) throw invalidModel(`${path}: ${fault}. Correct it or import the model again.`);
+  if (fault !== undefined) throw invalidModel(`${path}: ${fault}. ${correct}`);
   return value;
 }
 
@@ -147,14 +146,4 @@ function pairTemplateFault({ kind, pairTemplate }: TrawlModelFile): string | und
   return parsePairTemplate(pairTemplate) === undefined
     ? 'pairTemplate must have {query} once, and {passage} once after it'
     : undefined;
-}
-
-function wrongField(path: string, value: JsonObject): TrawlError {
-  const [, [first]] = Errors(trawlModelSchema, value);
-  const field = (first?.instancePath ?? '').slice(1).replaceAll('/', '.') || 'the file';
-  const allowed = first?.keyword === 'enum' ? `: ${first.params.allowedValues.join(', ')}` : '';
-  return invalidModel(
-    `${path}: ${field} ${first?.message ?? 'is not valid'}${allowed}. Correct it or import the model again.`,
-    { details: { field } },
-  );
 }

@@ -1,4 +1,5 @@
 import { TrawlError } from '../../base/errors.ts';
+import { fileState } from '../../base/system/file-checksum.ts';
 import { EndpointClients } from '../endpoint/endpoint-client.ts';
 import type { EncodeResult, EncoderLoad } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
@@ -54,6 +55,8 @@ interface SharedPool {
   readonly opening: Promise<EncoderPool>;
   pool?: EncoderPool;
   users: number;
+  /** Whether the files of the weights are those that the pool opened. */
+  hasSameFiles(): boolean;
 }
 
 /**
@@ -62,7 +65,7 @@ interface SharedPool {
  * (`poolKey`); name, prefixes, token limits and truncation belong to each encoder.
  *
  * Encoders that open at the same time share one opening, a reloaded index shares the pool of the index that it replaces, and the last
- * user closes the pool. A failed pool gets no new users.
+ * user closes the pool. A pool that has failed, or whose files were written to or replaced, gets no new users.
  */
 export class EncoderPools {
   readonly endpoints = new EndpointClients();
@@ -77,14 +80,18 @@ export class EncoderPools {
   async lease(options: EncoderPoolOptions): Promise<PoolLease> {
     const key = poolKey(options);
     const found = this.#shared.get(key);
-    const shared = found === undefined || found.pool?.failure !== undefined ? this.#open(key, options) : found;
+    const isUsable = found !== undefined && found.pool?.failure === undefined && found.hasSameFiles();
+    const shared = isUsable ? found : this.#open(key, options);
     shared.users++;
     const pool = await shared.opening;
     return new PoolLease(pool, () => this.#release(key, shared, pool));
   }
 
   #open(key: string, options: EncoderPoolOptions): SharedPool {
-    const shared: SharedPool = { opening: EncoderPool.open(options), users: 0 };
+    const { graphPath, externalData } = options.model;
+    const files = [graphPath, ...externalData].map((path) => ({ path, state: fileState(path) }));
+    const hasSameFiles = (): boolean => files.every(({ path, state }) => fileState(path) === state);
+    const shared: SharedPool = { opening: EncoderPool.open(options), users: 0, hasSameFiles };
     this.#shared.set(key, shared);
     shared.opening.then(
       (pool) => (shared.pool = pool),

@@ -35,6 +35,13 @@ function splitAt(entries: readonly (readonly [string, AddedToken])[]): AddedToke
   const tokens = new Map(entries.toReversed());
   if (tokens.has(''))
     throw invalidModel(`its added token ${JSON.stringify(tokens.get('')?.content)} is empty in a text`);
+  const ambiguous = entries.find(([text, { id }]) => tokens.get(text)?.id !== id);
+  if (ambiguous !== undefined) {
+    const contents = [ambiguous[1], tokens.get(ambiguous[0])].map((token) => JSON.stringify(token?.content));
+    throw invalidModel(
+      `its added tokens ${contents.join(' and ')} become equal by its normalizer: the reference takes any`,
+    );
+  }
   const matcher = new RegExp(anyOf([...tokens.keys()]), 'g');
   return (text) => {
     const parts: (string | number)[] = [];
@@ -43,8 +50,13 @@ function splitAt(entries: readonly (readonly [string, AddedToken])[]): AddedToke
       const token = tokens.get(match)!;
       let [start, stop] = [index, index + match.length];
       if (token.single_word === true && (isAt(afterWord, text, start) || isAt(beforeWord, text, stop))) continue;
-      if (token.lstrip === true) while (start > end && isWhitespace(text.charAt(start - 1))) start--;
+      if (token.lstrip === true) {
+        while (start > end && isWhitespace(text.charAt(start - 1))) start--;
+        start = Math.max(start, end);
+      }
       if (token.rstrip === true) while (stop < text.length && isWhitespace(text.charAt(stop))) stop++;
+      // The token before it has taken it as white space.
+      if (start >= stop) continue;
       if (start > end) parts.push(text.slice(end, start));
       parts.push(token.id);
       end = stop;

@@ -1,11 +1,10 @@
+import { jsonExcerpt } from '../../base/objects.ts';
 import { invalidModel } from '../model/json-file.ts';
-import { type ModelPart, unsupported } from './tokenizer-file.ts';
+import { MOST_IDS, type ModelPart, unsupported } from './tokenizer-file.ts';
 
 /** Words with more characters are not kept, nor more words than this. */
 const CACHED_CHARACTERS = 256;
 const CACHED_WORDS = 10_000;
-/** More than any vocabulary has tokens, and any word characters. Products of two are exact. */
-const MANY = 2 ** 26;
 
 const utf8 = new TextEncoder();
 
@@ -14,16 +13,17 @@ const utf8 = new TextEncoder();
  * that is not in the vocabulary becomes its bytes, or the unknown token, or nothing.
  */
 export function bytePairEncoder(part: ModelPart, vocabulary: ReadonlyMap<string, number>): (word: string) => number[] {
-  const { continuing_subword_prefix: prefix, end_of_word_suffix: suffix, unk_token: unknownToken } = part;
+  const { continuing_subword_prefix: prefix, end_of_word_suffix: suffix, unk_token: unknownToken, merges = [] } = part;
   if (prefix) throw unsupported('model', part, ' with a continuing_subword_prefix');
   if (part.dropout) throw unsupported('model', part, ' with dropout');
   const unknown = unknownToken == null ? undefined : idOf(unknownToken);
   /** Ranks by the two ids, and what a merge makes. */
   const ranks = new Map<number, number>();
   const made: number[] = [];
-  for (const merge of part.merges ?? []) {
-    const [left, right] = typeof merge === 'string' ? halves(merge) : merge;
-    ranks.set(idOf(left) * MANY + idOf(right), made.length);
+  if (!Array.isArray(merges)) throw invalidModel(`its merges are ${jsonExcerpt(merges)}, not a list`);
+  for (const merge of merges as readonly (string | readonly string[])[]) {
+    const [left, right] = halves(merge);
+    ranks.set(idOf(left) * MOST_IDS + idOf(right), made.length);
     made.push(idOf(left + right));
   }
   const cache = new Map<string, number[]>();
@@ -84,17 +84,17 @@ export function bytePairEncoder(part: ModelPart, vocabulary: ReadonlyMap<string,
     const previous = ids.map((_, at) => at - 1);
     const queue = new SmallestFirst();
     const offer = (left: number, right: number) => {
-      const rank = left < 0 || right >= ids.length ? undefined : ranks.get(ids[left]! * MANY + ids[right]!);
-      if (rank !== undefined) queue.push(rank * MANY + left);
+      const rank = left < 0 || right >= ids.length ? undefined : ranks.get(ids[left]! * MOST_IDS + ids[right]!);
+      if (rank !== undefined) queue.push(rank * MOST_IDS + left);
     };
     for (let at = 0; at < ids.length; at++) offer(at, at + 1);
     for (let first = queue.pop(); first !== undefined; first = queue.pop()) {
-      const at = first % MANY;
-      const id = made[Math.floor(first / MANY)]!;
+      const at = first % MOST_IDS;
+      const id = made[Math.floor(first / MOST_IDS)]!;
       const right = next[at]!;
       if (ids[at] === GONE || right >= ids.length) continue;
       // The pair may have changed since it was offered. As in the reference, another merge with the same result counts as the same.
-      const rank = ranks.get(ids[at]! * MANY + ids[right]!);
+      const rank = ranks.get(ids[at]! * MOST_IDS + ids[right]!);
       if (rank === undefined || made[rank] !== id) continue;
       ids[at] = id;
       ids[right] = GONE;
@@ -110,11 +110,10 @@ export function bytePairEncoder(part: ModelPart, vocabulary: ReadonlyMap<string,
 
 const GONE = -1;
 
-function halves(merge: string): [string, string] {
-  const [left, right, more] = merge.split(' ');
-  if (right === undefined || more !== undefined)
-    throw invalidModel(`its merge ${JSON.stringify(merge)} has not two parts`);
-  return [left!, right];
+function halves(merge: string | readonly string[]): readonly [string, string] {
+  const parts = typeof merge === 'string' ? merge.split(' ') : merge;
+  if (parts?.length !== 2) throw invalidModel(`its merge ${jsonExcerpt(merge)} does not have two parts`);
+  return [parts[0]!, parts[1]!];
 }
 
 /** A binary heap of numbers. */

@@ -42,8 +42,8 @@ const NOTHING: Framing = { before: [], after: [], pair: { before: [], between: [
 
 function classAndSeparator(part: PostProcessorPart): Framing {
   const [before, after] = [part.cls, part.sep].map((token) => {
-    if (!Number.isSafeInteger(token?.[1])) throw unsupported('post-processor', part, ' without cls and sep');
-    return [token![1]];
+    if (token === undefined) throw unsupported('post-processor', part, ' without cls and sep');
+    return [token[1]];
   }) as [number[], number[]];
   const isBert = part.type === 'BertProcessing';
   const between = isBert ? after : [...after, ...after];
@@ -75,7 +75,7 @@ function templateFraming(part: PostProcessorPart): Framing {
   function idsOf(pieces: readonly TemplatePiece[]): number[] {
     return pieces.flatMap(({ SpecialToken }) => {
       const ids = part.special_tokens?.[SpecialToken?.id ?? '']?.ids;
-      if (ids?.every(Number.isSafeInteger)) return ids;
+      if (ids !== undefined) return ids;
       throw unsupported('post-processor', part, `: it has no ids of ${JSON.stringify(SpecialToken?.id)}`);
     });
   }

@@ -15,11 +15,15 @@ type Normalizer = (text: string) => string;
 /** Text in which normalisation can only change the case, and white space to spaces. */
 const PLAIN_ASCII = /^[\t\n\r -~]*$/;
 
+const MOST_GROWTH = 100;
+
 /** More marks in a row than any script uses. They are dropped, because canonical ordering takes quadratic time in them (UAX #15). */
 const ENDLESS_MARKS = /(\p{M}{30})\p{M}+/gu;
 
 /** Throws MODEL_INVALID for a normaliser whose result could differ from the reference's. */
 export function openNormalizer(part: TokenizerPart): Normalizer {
+  if (growthOf(part) > MOST_GROWTH)
+    throw unsupported('normalizer', part, `: it makes a text more than ${MOST_GROWTH} times as long`);
   switch (part.type) {
     case 'Sequence': {
       const normalizers = (part.normalizers ?? []).map(openNormalizer);
@@ -47,6 +51,12 @@ export function openNormalizer(part: TokenizerPart): Normalizer {
     default:
       throw unsupported('normalizer', part);
   }
+}
+
+/** By how much a `Replace`, or several after each other, may lengthen a text. */
+function growthOf({ type, normalizers = [], pattern, content = '' }: TokenizerPart): number {
+  if (type === 'Sequence') return normalizers.map(growthOf).reduce((product, growth) => product * growth, 1);
+  return type === 'Replace' ? Math.max(1, content.length / (pattern?.String?.length ?? 1)) : 1;
 }
 
 function replacer(part: TokenizerPart): Normalizer {

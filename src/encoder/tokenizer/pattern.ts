@@ -7,13 +7,17 @@ const INSIDE = String.raw`[\p{L}\p{N}]-[\p{L}\p{N}]|[\p{L}\p{N}'",:;<>=!@#%\x60_
 /** Letters that have another case of several letters in the reference: ß is one of ss. */
 const JOINED = '(?![^()]*(?:ss|st|f[fil]))';
 
-/** What a pattern may consist of: literals, classes, groups and quantifiers that mean the same in the reference and in JavaScript. */
-const UNDERSTOOD = new RegExp(
-  String.raw`^(?:${CLASS}|${LITERAL}|\(\?i:${JOINED}[a-z'|]*\)|\(\?[!:=]|\{\d+(?:,\d*)?\}|\((?!\?)|[)?+*|]|\[\^?(?:${CLASS}|${INSIDE})+\])+$`,
-  'u',
-);
+const ATOM = String.raw`(?:${CLASS}|${LITERAL}|\[\^?(?:${CLASS}|${INSIDE})+\])`;
+/** Nothing that could fail comes after a quantifier: a search takes linear time. */
+const ATOMS = String.raw`${ATOM}+(?:\?${ATOM}+)?(?:(?:[?+*]|\{\d{1,2}(?:,\d{0,2})?\})(?:${ATOM}[?*])?)?`;
+/** The end of the published patterns. Its last part takes all white space at which the others fail. */
+const SPACES = String.raw`(?:\\s\*\[\\r\\n\]\+\|)?\\s\+\(\?!\\S\)\|\\s\+`;
+const PART = String.raw`(?:${SPACES}|${ATOMS}|\(\?i:${JOINED}[a-z'|]*\))`;
 
-/** The matches of a `Replace` or `Split`. Undefined for a pattern that may mean something else in the reference. */
+/** What a pattern may consist of: what means the same in the reference and in JavaScript. */
+const UNDERSTOOD = new RegExp(String.raw`^${PART}(?:\|${PART})*$`, 'u');
+
+/** The matches of a `Replace` or `Split`. Undefined for a pattern that may mean something else in the reference, or take endless time. */
 export function compilePattern({ Regex: source, String: text }: TokenizerPattern = {}): RegExp | undefined {
   if (text !== undefined) return text === '' ? undefined : new RegExp(anyOf([text]), 'gu');
   if (source === undefined || !UNDERSTOOD.test(source)) return undefined;
@@ -25,11 +29,10 @@ export function compilePattern({ Regex: source, String: text }: TokenizerPattern
         : (patternClasses[part] ?? part),
     );
   try {
-    // The two treat a match of nothing differently, which a lookahead alone would be, too.
-    const canBeEmpty = new RegExp(exact.replace(/\(\?[!=][^()]*\)/g, ''), 'v').test('');
-    return canBeEmpty ? undefined : new RegExp(exact, 'gv');
+    // The two treat a match of nothing differently.
+    return new RegExp(exact, 'v').test('') ? undefined : new RegExp(exact, 'gv');
   } catch {
-    // The reference's possessive quantifiers, for example.
+    // A range from z to a, for example.
     return undefined;
   }
 }

@@ -16,9 +16,8 @@ const MAX_CACHED = 10_000;
 const utf8 = new TextEncoder();
 
 /**
- * The normaliser of sentencepiece models (the XLM-R family) from the `precompiled_charsmap` of a tokenizer.json. It is
- * base64 of a double-array trie (uint32 length, little-endian, then its units) and the normalised strings, each ending in
- * NUL. The library approximates it by NFKC.
+ * The normaliser of sentencepiece models (the XLM-R family) from the `precompiled_charsmap` of a tokenizer.json. It is base64 of a
+ * double-array trie (uint32 length, little-endian, then its units) and the normalised strings, each ending in NUL.
  *
  * The rules follow the reference (the Rust crate spm_precompiled), including its oddities: a grapheme of fewer than six bytes is
  * replaced as a whole by the replacement of its *shortest* known prefix, so that a mark after a full-width letter is lost; longer

@@ -2,7 +2,7 @@ import { compilePattern } from './pattern.ts';
 import { type TokenizerPart, unsupported } from './tokenizer-file.ts';
 import { bertWords, byteLevelWords, punctuation, whitespace, wordsAndSymbols } from './tokenizers-unicode.ts';
 
-/** Splits a text into words. `isFirst`: the text is the beginning of the whole. */
+/** Splits a text into words. `isFirst`: the text has the first character of the whole. */
 export type Splitter = (text: string, isFirst: boolean) => string[];
 
 /** Throws MODEL_INVALID for a pre-tokenizer whose words could differ from the reference's. */
@@ -35,9 +35,17 @@ export function openSplitter(part: TokenizerPart): Splitter {
 
 function sequence(parts: readonly TokenizerPart[]): Splitter {
   const splitters = parts.map(openSplitter);
-  const late = parts.slice(1).find(({ type, prepend_scheme }) => type === 'Metaspace' && prepend_scheme === 'first');
+  const late = parts
+    .flatMap(partsOf)
+    .slice(1)
+    .find(({ type, prepend_scheme }) => type === 'Metaspace' && prepend_scheme === 'first');
   if (late !== undefined) throw unsupported('pre-tokenizer', late, ' with prepend_scheme "first" after another one');
   return (text, isFirst) => splitters.reduce((words, split) => words.flatMap((word) => split(word, isFirst)), [text]);
+}
+
+/** A pre-tokenizer, or the ones in a sequence. */
+function partsOf(part: TokenizerPart): readonly TokenizerPart[] {
+  return part.type === 'Sequence' ? (part.pretokenizers ?? []).flatMap(partsOf) : [part];
 }
 
 const BEHAVIORS = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'] as const;

@@ -1,6 +1,7 @@
+import { jsonExcerpt } from '../../base/objects.ts';
 import { invalidModel } from '../model/json-file.ts';
 import { bytePairEncoder } from './byte-pairs.ts';
-import { type AddedToken, type ModelPart, unsupported } from './tokenizer-file.ts';
+import { type AddedToken, MOST_IDS, type ModelPart, unsupported } from './tokenizer-file.ts';
 import { unigramEncoder } from './unigram-pieces.ts';
 import { wordEncoder, wordPieceEncoder } from './word-pieces.ts';
 
@@ -12,9 +13,11 @@ export type WordEncoder = (word: string) => readonly number[];
  * whose ids are not whole numbers, and for an added token that has another id in the reference.
  */
 export function openModel(part: ModelPart, addedTokens: readonly AddedToken[]): WordEncoder {
+  const type = part.type ?? typeByFields(part);
+  if (Array.isArray(part.vocab) !== (type === 'Unigram')) throw unsupported('model', part, ' with such a vocabulary');
   const vocabulary = vocabularyOf(part);
   checkAddedTokens(addedTokens, vocabulary, Array.isArray(part.vocab) ? part.vocab.length : vocabulary.size);
-  switch (part.type ?? typeByFields(part)) {
+  switch (type) {
     case 'WordPiece':
       return wordPieceEncoder(part, vocabulary);
     case 'WordLevel':
@@ -34,13 +37,19 @@ function typeByFields(part: ModelPart): string | undefined {
   return part.continuing_subword_prefix === undefined ? undefined : 'WordPiece';
 }
 
-function vocabularyOf({ vocab }: ModelPart): Map<string, number> {
-  if (Array.isArray(vocab)) return new Map(vocab.map(([piece]: readonly [string, number], id) => [piece, id]));
-  const vocabulary = new Map<string, number>(Object.entries(vocab ?? {}));
+function vocabularyOf(part: ModelPart): Map<string, number> {
+  const vocab = part.vocab ?? {};
+  if (Array.isArray(vocab)) {
+    const wrong = vocab.find((entry) => typeof entry?.[0] !== 'string' || typeof entry[1] !== 'number');
+    if (wrong !== undefined)
+      throw invalidModel(`its vocabulary has ${jsonExcerpt(wrong)} in place of a piece and its score`);
+    return new Map(vocab.map(([piece]: readonly [string, number], id) => [piece, id]));
+  }
+  const vocabulary = new Map<string, number>(Object.entries(vocab));
   for (const [token, id] of vocabulary) {
-    if (Number.isSafeInteger(id) && id >= 0) continue;
+    if (Number.isInteger(id) && id >= 0 && id < MOST_IDS) continue;
     throw invalidModel(
-      `its token ${JSON.stringify(token)} has the id ${JSON.stringify(id)}, which is not a whole number`,
+      `its token ${JSON.stringify(token)} has the id ${JSON.stringify(id)}, which is not a whole number below ${MOST_IDS}`,
     );
   }
   if (vocabulary.size === 0) throw invalidModel('its model has no vocabulary');

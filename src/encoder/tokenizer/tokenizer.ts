@@ -5,7 +5,7 @@ import { openNormalizer } from './normalizers.ts';
 import { openSplitter, type Splitter } from './splitters.ts';
 import { boundaryOf, hasBertWords, idsOfHead, type TextBoundary } from './text-boundary.ts';
 import { openModel, type WordEncoder } from './token-model.ts';
-import type { AddedToken, TokenizerFile } from './tokenizer-file.ts';
+import { type AddedToken, readTokenizerFile } from './tokenizer-file.ts';
 
 /**
  * Turns a text into token ids by a tokenizer.json. The ids equal the ids of the reference implementation (Rust `tokenizers` 0.23): a file
@@ -30,9 +30,9 @@ export class TextTokenizer {
 
   /** `path` is used in messages. Throws MODEL_INVALID for a file that is not a tokenizer.json, or whose ids could differ from the reference's. */
   constructor(json: JsonObject, path: string) {
-    const file = json as TokenizerFile;
-    const { normalizer, pre_tokenizer: words, model, post_processor: processor, added_tokens: added } = file;
     try {
+      const file = readTokenizerFile(json);
+      const { normalizer, pre_tokenizer: words, model, post_processor: processor, added_tokens: added } = file;
       this.#normalize = normalizer == null ? (text) => text : openNormalizer(normalizer);
       this.#split = words == null ? (text) => [text] : openSplitter(words);
       this.#encodeWord = openModel(model ?? {}, added ?? []);
@@ -42,8 +42,9 @@ export class TextTokenizer {
       this.splitsAtWhitespace = this.#boundary !== null && hasBertWords(file);
       this.separator = this.#findSeparator(added ?? []);
     } catch (error) {
+      const reason = error instanceof RangeError ? 'its components are nested too deeply' : (error as Error).message;
       throw invalidModel(
-        `${path} is not a usable tokenizer: ${(error as Error).message}. Trawl reads a tokenizer.json only if its ids equal those of ` +
+        `${path} is not a usable tokenizer: ${reason}. Trawl reads a tokenizer.json only if its ids equal those of ` +
           "Python's tokenizers. If the file is damaged, fetch it again; otherwise a server of embeddings can run the model: " +
           '--model http://HOST:PORT (docs/endpoints.md).',
         { cause: error },
@@ -103,10 +104,15 @@ export class TextTokenizer {
       const parts = typeof section === 'number' ? [section] : this.#addedTokens.normalized(this.#normalize(section));
       for (const [j, part] of parts.entries()) {
         if (typeof part === 'number') ids.push(part);
-        else if (part !== '') this.#pushWords(part, i + j === 0, ids);
+        else if (part !== '') this.#pushWords(part, i + j === 0 && this.#keepsStart(text), ids);
       }
     }
     return ids;
+  }
+
+  /** Whether the first character is in the normalised text. */
+  #keepsStart(text: string): boolean {
+    return this.#normalize(String.fromCodePoint(text.codePointAt(0)!)) !== '';
   }
 
   #pushWords(text: string, isFirst: boolean, ids: number[]): void {

@@ -4,6 +4,9 @@ import { type ModelPart, unsupported } from './tokenizer-file.ts';
 /** By how much an unknown character is less likely than the least likely piece, as a difference of log probabilities. */
 const UNKNOWN_PENALTY = 10;
 
+/** Longer pieces would take endless time. Sentencepiece makes none. */
+const LONGEST_PIECE = 512;
+
 /**
  * Splits a word into pieces: its most likely segmentation (Viterbi), with the reference's rules. Of equally likely segmentations, the one
  * whose last piece begins first wins; adjacent unknown characters form one unknown piece.
@@ -15,8 +18,10 @@ export function unigramEncoder(part: ModelPart): (word: string) => number[] {
   if (unknownId == null || vocab[unknownId] === undefined) {
     throw invalidModel(`its unk_id ${JSON.stringify(unknownId)} is not in its vocabulary`);
   }
+  const long = vocab.find(([piece]) => piece.length > LONGEST_PIECE);
+  if (long !== undefined) throw unsupported('model', part, ` with a piece of ${long[0].length} characters`);
   const pieces = new PieceTrie(vocab.map(([piece]) => piece));
-  const scores = Float64Array.from(vocab, ([, score]) => score);
+  const scores = Float64Array.from(vocab, ([, score]) => asReferenceReads(score));
   let unknownScore = Number.POSITIVE_INFINITY;
   for (const score of scores) unknownScore = Math.min(unknownScore, score);
   unknownScore -= UNKNOWN_PENALTY;
@@ -49,6 +54,12 @@ export function unigramEncoder(part: ModelPart): (word: string) => number[] {
     }
     return result.reverse();
   };
+}
+
+/** The reference rounds the digits of a score before it divides them by a power of ten, which decides between equally likely segmentations. */
+function asReferenceReads(score: number): number {
+  const [whole, fraction = ''] = String(score).split('.');
+  return fraction.includes('e') ? score : Number(whole + fraction) / Number(`1e${fraction.length}`);
 }
 
 /** A set of strings that finds all members that start at a position of a text. A trie in one hash table: (node, code unit) → node. */

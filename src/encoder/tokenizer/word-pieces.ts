@@ -1,5 +1,8 @@
 import { invalidModel } from '../model/json-file.ts';
-import type { ModelPart } from './tokenizer-file.ts';
+import { type ModelPart, unsupported } from './tokenizer-file.ts';
+
+/** Words and pieces that are both longer would take endless time. */
+const LONGEST_PIECE = 128;
 
 /** Splits a word greedily into the longest pieces of the vocabulary; a word that cannot be split, or is too long, is unknown. */
 export function wordPieceEncoder(part: ModelPart, vocabulary: ReadonlyMap<string, number>): (word: string) => number[] {
@@ -8,6 +11,13 @@ export function wordPieceEncoder(part: ModelPart, vocabulary: ReadonlyMap<string
   const unknown = unknownId(part, vocabulary);
   let longest = 0;
   for (const piece of vocabulary.keys()) longest = Math.max(longest, piece.length);
+  if (Math.min(longest, maxCharacters) > LONGEST_PIECE) {
+    throw unsupported(
+      'model',
+      part,
+      ` with a token of ${longest} characters and max_input_chars_per_word ${maxCharacters}`,
+    );
+  }
 
   return (word) => {
     // A character has at most two code units.

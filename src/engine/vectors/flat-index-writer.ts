@@ -38,26 +38,28 @@ interface ResumeOptions {
 /** Bytes read at once by `resume`. */
 const RESUME_BLOCK_BYTES = 8 * 1024 * 1024;
 
-/** Writes rows to a FAISS flat file. The number of rows must be known in advance, because the header is written first. */
+/** Writes rows to a FAISS flat file. The header is written first. It has the expected number of rows; `finish` corrects it. */
 export class FlatIndexWriter {
   readonly #path: string;
   readonly #file: FileHandle;
+  readonly #shape: FlatShape;
   readonly #dimension: number;
   readonly #rows: number;
-  readonly #hash: Hash;
+  #hash: Hash;
   #written = 0;
 
-  private constructor(path: string, file: FileHandle, { dimension, rows }: FlatShape, header: Uint8Array) {
+  private constructor(path: string, file: FileHandle, shape: FlatShape, header: Uint8Array) {
     this.#path = path;
     this.#file = file;
-    this.#dimension = dimension;
-    this.#rows = rows;
+    this.#shape = shape;
+    this.#dimension = shape.dimension;
+    this.#rows = shape.rows;
     this.#hash = createHash('sha256').update(header);
   }
 
   static async create(path: string, shape: FlatShape): Promise<FlatIndexWriter> {
     const header = headerOf(shape);
-    const file = await open(path, 'w');
+    const file = await open(path, 'w+');
     const writer = new FlatIndexWriter(path, file, shape, header);
     try {
       await writeAt(file, header, 0);
@@ -89,10 +91,11 @@ export class FlatIndexWriter {
     try {
       const bytes = flatFileBytes(checkpoint.rows, shape.dimension);
       if (checkpoint.rows > shape.rows || (await file.stat()).size < bytes) return undefined;
-      if (!(await readAll(file, header.length, 0)).equals(header)) return undefined;
       await writer.#readBack(checkpoint.rows, onRows, signal);
       if (writer.#hash.copy().digest('hex') !== checkpoint.sha256) return undefined;
       await file.truncate(bytes);
+      // `finish` may have corrected it before the process was killed.
+      await writeAt(file, header, 0);
       resumed = true;
       return writer;
     } finally {
@@ -135,12 +138,20 @@ export class FlatIndexWriter {
     return checkpoint;
   }
 
-  /** Syncs the file to the disk and closes it. @throws if fewer rows were appended than the shape says. */
-  async finish(): Promise<WrittenVectors> {
-    if (this.#written !== this.#rows) throw bug(`${this.#written} of ${this.#rows} rows written`);
+  /** Syncs the file to the disk and closes it. @throws if not all rows of the shape but `missing` were appended. */
+  async finish(missing = 0, signal?: AbortSignal): Promise<WrittenVectors> {
+    const rows = this.#written;
+    if (rows + missing !== this.#rows) throw bug(`${rows} of ${this.#rows - missing} rows written`);
+    if (missing > 0) {
+      const header = headerOf({ ...this.#shape, rows });
+      await writeAt(this.#file, header, 0);
+      this.#hash = createHash('sha256').update(header);
+      this.#written = 0;
+      await this.#readBack(rows, async () => undefined, signal);
+    }
     await this.#file.sync();
     await this.#file.close();
-    const fileBytes = flatFileBytes(this.#rows, this.#dimension);
+    const fileBytes = flatFileBytes(rows, this.#dimension);
     const segment: VectorSegment = {
       path: this.#path,
       offset: FAISS_HEADER_BYTES,

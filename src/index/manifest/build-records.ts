@@ -126,6 +126,10 @@ export const CheckpointRecord = Type.Object({
   sha256: Sha256,
   tokens: Count,
   truncatedPassages: Count,
+  /** Rows of stored passages without a vector, because the encoder refuses their texts; they leave the shard when it is complete. */
+  refused: Type.Optional(Type.Array(Count)),
+  /** Messages about the first of them. */
+  refusedExamples: Type.Optional(Type.Array(Type.String())),
 });
 export type CheckpointRecord = Type.Static<typeof CheckpointRecord>;
 

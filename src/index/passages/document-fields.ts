@@ -105,7 +105,8 @@ export function idColumnOf(row: Readonly<Record<string, unknown>>): 'id' | '_id'
   return !Object.hasOwn(row, 'id') || (row['id'] ?? null) === null ? '_id' : 'id';
 }
 
-function isWritten(row: Readonly<Record<string, unknown>>): boolean {
+/** Whether a row was written over Elasticsearch's interface. */
+export function isWritten(row: Readonly<Record<string, unknown>>): boolean {
   return ['_index', '_id'].every((name) => Object.hasOwn(row, name) && typeof row[name] === 'string');
 }
 

@@ -99,6 +99,8 @@ export class PassageFile {
     this.#database = new Database(path, { readonly: true, fileMustExist: true });
     try {
       if (isServed && WatchedFiles.areGuarded) this.#database.pragma('mmap_size = 1073741824');
+      // In a transaction, SQLite does not look at the file before each read, and so never maps a changed file anew, without a guard.
+      if (isServed) this.#database.exec('BEGIN');
       const indexes = this.#database.prepare("SELECT name FROM sqlite_schema WHERE type = 'index'").pluck().all();
       this.#indexes = new Set(indexes as string[]);
       // Fails if there is no such table or column.

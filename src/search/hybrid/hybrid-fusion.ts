@@ -1,3 +1,4 @@
+import { TopK } from '../../engine/top-k.ts';
 import type { HybridSettings } from './hybrid-settings.ts';
 
 /** A row's place in the list of one side. */
@@ -27,6 +28,12 @@ export interface SideList {
   readonly scores: Float32Array;
 }
 
+/** The first rows of the fused list, and the scale of each list, from which the parts of a score follow. */
+export interface FusedList {
+  readonly rows: readonly FusedRow[];
+  readonly scales: ListScales;
+}
+
 /**
  * Fuses the two lists of a query. The score of a row is the sum of a dense and a BM25 part, computed in float64 and rounded once to
  * float32; equal rounded scores are ordered by the lower row. The part of a list that does not have the row is 0. Otherwise it is
@@ -38,24 +45,32 @@ export interface SideList {
  *
  * The result depends on the two lists and the settings alone. Asking for fewer rows gives a prefix.
  */
-export function fuseLists(dense: SideList, bm25: SideList, settings: HybridSettings, k: number): FusedRow[] {
+export function fuseLists(dense: SideList, bm25: SideList, settings: HybridSettings, k: number): FusedList {
   const scales = scalesOf(dense, bm25, settings);
-  const placesIn = ({ rows, scores }: SideList): ReadonlyMap<number, HybridPlace> =>
-    // Adding 0 turns −0 into 0.
-    new Map(Array.from(rows, (row, i) => [row, { rank: i + 1, score: scores[i]! + 0 }]));
   const [inDense, inBm25] = [placesIn(dense), placesIn(bm25)];
-  const part = (place: HybridPlace | undefined, side: keyof HybridPlaces): number =>
-    place === undefined ? 0 : partOf(place, side, scales, settings);
-  return Array.from(new Set([...dense.rows, ...bm25.rows]), (row) => {
-    const score = Math.fround(part(inDense.get(row), 'dense') + part(inBm25.get(row), 'bm25'));
-    return { row, score };
-  })
-    .sort((a, b) => b.score - a.score || a.row - b.row)
-    .slice(0, k)
-    .map((fused) => ({
-      ...fused,
-      places: { dense: inDense.get(fused.row) ?? null, bm25: inBm25.get(fused.row) ?? null },
-    }));
+  const placesOf = (row: number): HybridPlaces => ({ dense: inDense(row), bm25: inBm25(row) });
+  const part = (place: HybridPlace | null, side: keyof HybridPlaces): number =>
+    place === null ? 0 : partOf(place, side, scales, settings);
+  const best = new TopK(k);
+  const offer = (row: number, places: HybridPlaces): void =>
+    best.offer(row, Math.fround(part(places.dense, 'dense') + part(places.bm25, 'bm25')));
+  for (const row of dense.rows) offer(row, placesOf(row));
+  for (const row of bm25.rows) {
+    const places = placesOf(row);
+    if (places.dense === null) offer(row, places);
+  }
+  const { rows, scores } = best.sorted();
+  return { rows: rows.map((row, i) => ({ row, score: scores[i]!, places: placesOf(row) })), scales };
+}
+
+function placesIn({ rows, scores }: SideList): (row: number) => HybridPlace | null {
+  const indexes = new Map<number, number>();
+  for (let i = 0; i < rows.length; i++) indexes.set(rows[i]!, i);
+  return (row) => {
+    const i = indexes.get(row);
+    // Adding 0 turns −0 into 0.
+    return i === undefined ? null : { rank: i + 1, score: scores[i]! + 0 };
+  };
 }
 
 /** The scale of a list's scores; null for an empty list. */
@@ -69,15 +84,17 @@ export interface ListScales {
   readonly bm25: ListScale | null;
 }
 
-export function scalesOf(dense: SideList, bm25: SideList, { depth }: Pick<HybridSettings, 'depth'>): ListScales {
+function scalesOf(dense: SideList, bm25: SideList, { depth }: Pick<HybridSettings, 'depth'>): ListScales {
   return {
-    dense: scaleOf([...dense.scores]),
-    bm25: scaleOf(bm25.rows.length === 0 || bm25.rows.length === depth ? [...bm25.scores] : [...bm25.scores, 0]),
+    dense: scaleOf(dense.scores),
+    bm25: scaleOf(
+      bm25.rows.length === 0 || bm25.rows.length === depth ? bm25.scores : Float32Array.from([...bm25.scores, 0]),
+    ),
   };
 }
 
 /** Of scores that are sorted, best first. */
-function scaleOf(scores: readonly number[]): ListScale | null {
+function scaleOf(scores: Float32Array): ListScale | null {
   const floor = scores.at(-1);
   if (floor === undefined) return null;
   const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length;

@@ -6,15 +6,7 @@ import { type DenseSearch, type EmbeddedOutcome, queryOutcomes } from '../dense/
 import type { LexicalSearch } from '../lexical/lexical-search.ts';
 import { type Documents, type FoundRows, foundFor } from '../rows/hit-rows.ts';
 import type { Stopwatch } from '../timings.ts';
-import {
-  type FusedRow,
-  fuseLists,
-  type HybridPlaces,
-  type ListScales,
-  partOf,
-  type SideList,
-  scalesOf,
-} from './hybrid-fusion.ts';
+import { type FusedList, fuseLists, type HybridPlaces, partOf, type SideList } from './hybrid-fusion.ts';
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 
 /** Rows of each list that a call holds at once. If its queries have more, they are searched in groups, one after another. */
@@ -79,18 +71,17 @@ async function retrieveGroup(
   watch.waited('search', near.waitedMs);
   lexical.count(queries, words);
   // One list for each query that could be embedded.
-  const fused: { rows: readonly FusedRow[]; scales: ListScales; exact: boolean; short: ShortReason | undefined }[] = [];
+  const fused: (FusedList & { readonly exact: boolean; readonly short: ShortReason | undefined })[] = [];
   await watch.time('search', async () => {
     const slice = new TimeSlice(signal);
     for (const [i, { ok }] of embedded.entries()) {
       if (!ok) continue;
       const [nearList, wordList] = [sideList(near, fused.length), sideList(words, i)];
-      const rows = fuseLists(nearList, wordList, settings, k);
-      const isCut = rows.length < k && Math.max(nearList.rows.length, wordList.rows.length) === depth;
+      const list = fuseLists(nearList, wordList, settings, k);
+      const isCut = list.rows.length < k && Math.max(nearList.rows.length, wordList.rows.length) === depth;
       fused.push({
-        rows,
+        ...list,
         short: isCut && depth < parts.rows ? 'limit' : undefined,
-        scales: scalesOf(nearList, wordList, settings),
         exact: near.exact && (words.isExact?.[i] ?? true),
       });
       if (slice.isOver) await slice.yield();

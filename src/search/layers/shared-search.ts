@@ -285,7 +285,7 @@ function rerankKey({ depth, model, allowFailure = false }: RerankSettings, k: nu
 
 /** An absent weight or tie breaker has another key than a neutral one: an index of one field accepts only the absent one. */
 function parametersKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
-  return JSON.stringify([k1, b, k1Factor, tieBreaker, Object.entries(weights ?? {}).sort()]);
+  return JSON.stringify([k1, b, k1Factor, tieBreaker, weights && Object.entries(weights).sort()]);
 }
 
 /** Equal keys have equal results, given the retriever's index and analyser. */

@@ -16,7 +16,7 @@ import { indexesInPath } from './leased-indexes.ts';
 import { readMembers, readText } from './query/clause.ts';
 import { similarityOf } from './query/knn-rows.ts';
 import { VECTOR_FIELD } from './query/queried-field.ts';
-import { COMMON_PARAMETERS, refuseUnknownParameters } from './search-request.ts';
+import { COMMON_PARAMETERS, refuseLongTexts, refuseUnknownParameters } from './search-request.ts';
 import { settingsJson } from './write/index-definition.ts';
 
 export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
@@ -71,6 +71,9 @@ function health(asked: ElasticsearchRequest): ElasticsearchReply {
   });
 }
 
+/** As in Elasticsearch. */
+const MAX_TOKENS = 10_000;
+
 /** The words of a text with their places, by the analyser of an index or another one. */
 function analyze(asked: ElasticsearchRequest): ElasticsearchReply {
   refuseUnknownParameters(asked, COMMON_PARAMETERS);
@@ -94,23 +97,29 @@ function analyze(asked: ElasticsearchRequest): ElasticsearchReply {
       `failed to find global analyzer [${wanted.slice(0, 100)}]; there are ${ANALYSERS.join(', ')}`,
     );
   }
-  let [position, offset] = [-1, 0];
+  refuseLongTexts([text.join('\n')], asked.routes.config);
+  let [position, offset] = [0, 0];
   const tokens = text.flatMap((each) => {
     // Words that the analyser leaves out count, too.
     const words = locator(name === 'whitespace' || name === 'cjk' ? name : 'standard')(each);
-    const spans = locator(name)(each);
-    const found = spans.map(({ term, start, end }) => ({
+    const places = new Map(words.map(({ start }, i) => [start, position + i]));
+    const found = locator(name)(each).map(({ term, start, end }) => ({
       token: term,
       start_offset: offset + start,
       end_offset: offset + end,
       type: /^\p{N}+$/u.test(term) ? '<NUM>' : '<ALPHANUM>',
-      position: position + 1 + words.findIndex((word) => word.start === start),
+      position: places.get(start),
     }));
     // Elasticsearch puts a gap between two texts.
     position += words.length + 100;
     offset += each.length + 1;
     return found;
   });
+  if (tokens.length > MAX_TOKENS) {
+    throw illegalArgument(
+      `The text has ${tokens.length} tokens, but [_analyze] returns at most [${MAX_TOKENS}]. Shorten it`,
+    );
+  }
   return jsonReply({ tokens });
 }
 

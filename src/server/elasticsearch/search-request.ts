@@ -1,3 +1,5 @@
+import { RequestError } from '../errors/request-error.ts';
+import type { ServerConfig } from '../server-config.ts';
 import { ElasticsearchError, illegalArgument, searchPhaseFailure } from './elasticsearch-error.ts';
 import type { ElasticsearchRequest, UrlParameters } from './elasticsearch-route.ts';
 import { readWantedFields, type WantedField } from './field-values.ts';
@@ -80,6 +82,19 @@ export function refuseUnknownParameters({ parameters, request }: ElasticsearchRe
   const path = request.url.split('?')[0];
   const names = unknown.map((name) => `[${name.slice(0, 100)}]`).join(', ');
   throw illegalArgument(`request [${path}] contains unrecognized parameter${unknown.length > 1 ? 's' : ''}: ${names}`);
+}
+
+/** @throws RequestError QUERY_TOO_LONG */
+export function refuseLongTexts(
+  texts: readonly string[],
+  { maxQueryChars }: Pick<ServerConfig, 'maxQueryChars'>,
+): void {
+  const long = texts.find(({ length }) => length > maxQueryChars);
+  if (long === undefined) return;
+  const msg = `A text of the request has ${long.length} characters; the limit of this server is ${maxQueryChars} (--max-query-chars)`;
+  throw new RequestError('QUERY_TOO_LONG', `${msg}. Shorten it.`, [
+    { type: 'string_too_long', loc: ['body', 'query'], msg },
+  ]);
 }
 
 /** Parses the body and the parameters of a search. Without a body it finds all passages. @throws ElasticsearchError */

@@ -78,6 +78,8 @@ const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   ENDPOINT_FAILED: "The server's encoder did not answer, or gave an unusable answer",
   RERANK_FAILED: "The server's reranker did not answer, or gave an unusable answer",
   ENDPOINT_REFUSED: "The server's encoder refuses a text, for its length for example. Shorten it.",
+  RERANK_REFUSED:
+    "The server's reranker refuses the query or its passages, for their length for example. Shorten them.",
   MODEL_MISMATCH: "The server's encoder is not the one of the index. Send the request again later.",
 };
 

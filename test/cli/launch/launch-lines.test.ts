@@ -412,6 +412,26 @@ test('a launch line makes the index again after its sources got another content,
   assert.deepEqual(await names(words), ['serve']);
 });
 
+test('a launch line notices a change of a file in a folder', { skip: withoutEngine }, async () => {
+  const { directory } = published('folder');
+  const corpus = join(directory, 'parts');
+  mkdirSync(corpus);
+  const argv = ['--corpus_path', corpus, '--retriever_name', 'bm25'];
+  writeFileSync(join(corpus, 'a.jsonl'), '{"id":1,"text":"old"}\n');
+  const plan = await planLaunchLine(argv);
+  const { code, stderr } = await runTrawl(plan.steps[0]!);
+  assert.equal(code, 0, stderr);
+  plan.onMade?.();
+  const names = async (): Promise<unknown> => (await planLaunchLine(argv)).steps.map(([command]) => command);
+  assert.deepEqual(await names(), ['serve']);
+  writeFileSync(join(corpus, 'a.jsonl'), '{"id":1,"text":"new"}\n');
+  assert.deepEqual(await names(), ['index', 'serve']);
+  writeFileSync(join(corpus, 'a.jsonl'), '{"id":1,"text":"old"}\n');
+  assert.deepEqual(await names(), ['serve']);
+  writeFileSync(join(corpus, 'b.jsonl'), '{"id":2,"text":"more"}\n');
+  assert.deepEqual(await names(), ['index', 'serve']);
+});
+
 test('a launch line with a missing file fails and names the file', async () => {
   const { launch, directory } = published('broken');
   const missing = launch.map((text) => (basename(text) === 'wiki.jsonl' ? join(directory, 'none.jsonl') : text));

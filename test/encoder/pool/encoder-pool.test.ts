@@ -18,7 +18,7 @@ async function fakePool(
   const prefixes = { query: '', passage: '' };
   const identity = { name: 'fake', dimension: DIMENSION, prefixes, maxTokens: { query: 32, passage: 32 } };
   const pool = await openModelEncoder({
-    model: { identity } as ModelFolder,
+    model: { identity, graphPath: '', externalData: [] as readonly string[] } as ModelFolder,
     workers,
     workerUrl: new URL('../fake-encoder-worker.js', import.meta.url),
     ...more,

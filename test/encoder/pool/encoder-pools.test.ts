@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ModelIdentity } from '../../../src/encoder/identity/model-identity.ts';
 import type { ModelFolder } from '../../../src/encoder/model/model-folder.ts';
 import { type ModelEncoder, openModelEncoder } from '../../../src/encoder/open-encoder.ts';
 import type { EncoderPoolOptions } from '../../../src/encoder/pool/encoder-pool.ts';
-import { EncoderPools } from '../../../src/encoder/pool/encoder-pools.ts';
+import { EncoderPools, type PoolLease } from '../../../src/encoder/pool/encoder-pools.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
 
 const FAKE = {
@@ -17,7 +20,7 @@ const FAKE = {
 
 function options(identity: Partial<ModelIdentity> = {}, run: Partial<EncoderPoolOptions> = {}): EncoderPoolOptions {
   return {
-    model: { identity: { ...FAKE, ...identity } } as ModelFolder,
+    model: { identity: { ...FAKE, ...identity }, graphPath: '', externalData: [] as readonly string[] } as ModelFolder,
     workers: 1,
     workerUrl: new URL('../fake-encoder-worker.js', import.meta.url),
     ...run,
@@ -122,6 +125,27 @@ test('a pool that gave up is not shared with new encoders', async (t) => {
   await old.close();
   assert.equal(pools.size, 1, 'the fresh pool stays');
   assert.deepEqual([...(await fresh.encode(['a'], { inputType: 'query' })).vectors], [1, 1]);
+});
+
+test('a pool whose weights were written to or replaced is not shared with new encoders', async (t) => {
+  const pools = new EncoderPools();
+  const folder = await tempFolder(t);
+  const [graphPath, weights] = [join(folder, 'model.onnx'), join(folder, 'model.onnx.data')];
+  for (const path of [graphPath, weights]) writeFileSync(path, 'a');
+  const settings = options();
+  const model = { ...settings.model, graphPath, externalData: [weights] };
+  const lease = async (): Promise<PoolLease> => {
+    const leased = await pools.lease({ ...settings, model });
+    t.after(() => leased.close());
+    return leased;
+  };
+  for (const path of [graphPath, weights]) {
+    const leases = [await lease(), await lease()];
+    writeFileSync(path, 'bb');
+    leases.push(await lease());
+    assert.equal(leases[0]!.pool, leases[1]!.pool);
+    assert.notEqual(leases[2]!.pool, leases[0]!.pool);
+  }
 });
 
 test('many open pools cause no warning about listeners', async (t) => {

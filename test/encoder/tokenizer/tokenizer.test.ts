@@ -170,6 +170,7 @@ test('a component whose ids could differ from the reference tokeniser is refused
   const { file: unigram } = components.files.find(({ name }) => name === 'Unigram')!;
   const model = file.model as { vocab: Record<string, number> };
   const token = { content: 'new', id: 77, special: false };
+  const size = Object.keys(model.vocab).length;
   const split = { type: 'Split', pattern: { String: ' ' }, behavior: 'Isolated' };
   const text = { Sequence: { id: 'A', type_id: 0 } };
   const template = { type: 'TemplateProcessing', single: [text] };
@@ -185,8 +186,8 @@ test('a component whose ids could differ from the reference tokeniser is refused
     [{ ...file, pre_tokenizer: { type: 'FixedLength', length: 5 } }, /its pre-tokenizer FixedLength is not supported/],
     [{ ...file, pre_tokenizer: { ...split, behavior: 'Unheard' } }, /pre-tokenizer Split.*behavior "Unheard"/],
     [{ ...file, pre_tokenizer: { ...split, pattern: { String: '' } } }, /its pre-tokenizer Split.*pattern/],
-    // A boundary, a property, a possessive quantifier, ß for ss, and a match of nothing.
-    ...['\\ba', '\\p{Lu}+', ' ?+a', '(?i:ss)', 'a*', '(?=a)'].map(
+    // A boundary, a property, a possessive quantifier, ß for ss, and matches of nothing.
+    ...['\\ba', '\\p{Lu}+', ' ?+a', '(?i:ss)', 'a*', '(?=a)', '[z-a]'].map(
       (pattern) => [withPattern(pattern), /its pre-tokenizer Split is not supported with the pattern "/] as const,
     ),
     [
@@ -200,9 +201,27 @@ test('a component whose ids could differ from the reference tokeniser is refused
       },
       /Metaspace.*"first" after another one/,
     ],
+    [
+      {
+        ...file,
+        pre_tokenizer: {
+          type: 'Sequence',
+          pretokenizers: [
+            split,
+            { type: 'Sequence', pretokenizers: [{ type: 'Metaspace', prepend_scheme: 'first' }, split] },
+          ],
+        },
+      },
+      /Metaspace.*"first" after another one/,
+    ],
     [{ ...file, model: { ...model, type: 'Unheard' } }, /its model Unheard is not supported/],
     [{ ...file, model: { ...model, vocab: {} }, added_tokens: [] }, /its model has no vocabulary/],
     [{ ...file, model: { ...model, vocab: { ...model.vocab, a: '7' } } }, /its token "a" has the id "7"/],
+    [{ ...file, model: { ...model, vocab: { ...model.vocab, a: 2 ** 26 } } }, /"a" has the id 67108864/],
+    [
+      { ...file, model: { ...model, vocab: [['a', -1]] } },
+      /its model WordPiece is not supported with such a vocabulary/,
+    ],
     [{ ...file, model: { ...model, vocab: { ...model.vocab, a: 1.5 } } }, /its token "a" has the id 1\.5/],
     [{ ...file, model: { ...model, vocab: { ...model.vocab, a: null } } }, /its token "a" has the id null/],
     [{ ...file, model: { ...model, unk_token: '[OTHER]' } }, /its unk_token "\[OTHER\]" is not in its vocabulary/],
@@ -212,6 +231,17 @@ test('a component whose ids could differ from the reference tokeniser is refused
     [{ ...unigram, model: { ...(unigram.model as object), unk_id: null } }, /its unk_id null is not in its vocabulary/],
     [{ ...file, added_tokens: [{ ...token, content: 'a' }] }, /added token "a" has the id 77, but the reference would/],
     [{ ...file, added_tokens: [token] }, /added token "new" has the id 77, but the reference would give it \d{3}/],
+    [
+      {
+        ...file,
+        normalizer: { type: 'Lowercase' },
+        added_tokens: [
+          { ...token, content: 'New', id: size, normalized: true },
+          { ...token, content: 'NEW', id: size + 1 },
+        ],
+      },
+      /its added tokens "NEW" and "New" become equal by its normalizer/,
+    ],
     [{ ...file, post_processor: { type: 'Unheard' } }, /its post-processor Unheard is not supported/],
     [{ ...file, post_processor: { ...template, single: [text, text] } }, /post-processor TemplateProcessing.*template/],
     [
@@ -229,4 +259,103 @@ test('a component whose ids could differ from the reference tokeniser is refused
   ];
   for (const [changed, message] of refused)
     assert.throws(() => new TextTokenizer(changed, 'some/tokenizer.json'), message);
+});
+
+test('a component whose time could grow faster than a text is refused', () => {
+  const { file } = components.files.find(({ name }) => name === 'WordPiece')!;
+  const { file: unigram } = components.files.find(({ name }) => name === 'Unigram')!;
+  const [model, pieces] = [file.model as { vocab: object }, unigram.model as { vocab: object[] }];
+  const double = { type: 'Replace', pattern: { String: 'a' }, content: 'aa' };
+  const long = 'a'.repeat(600);
+  const nested = JSON.parse(
+    `${'{"type":"Sequence","normalizers":['.repeat(50_000)}{"type":"NFC"}${']}'.repeat(50_000)}`,
+  ) as object;
+  const patterns = ['(a+)+b', '(a|a)+', 'a*a*b', 'a+b', 'a+?b', '\\w(?=\\w+)', 'a?a?a', 'a{200}', '\\s*[\\r\\n]+'];
+  const refused: readonly (readonly [JsonObject, RegExp])[] = [
+    ...patterns.map(
+      (Regex) =>
+        [
+          { ...file, pre_tokenizer: { type: 'Split', pattern: { Regex }, behavior: 'Isolated' } },
+          /its pre-tokenizer Split is not supported with the pattern "/,
+        ] as const,
+    ),
+    [
+      { ...file, normalizer: { type: 'Sequence', normalizers: Array.from({ length: 40 }, () => double) } },
+      /its normalizer Sequence is not supported: it makes a text more than 100 times as long/,
+    ],
+    [{ ...file, normalizer: nested }, /its components are nested too deeply/],
+    [
+      { ...file, model: { ...model, vocab: { ...model.vocab, [long]: 9_999 }, max_input_chars_per_word: 1e6 } },
+      /WordPiece is not supported with a token of 600 characters and max_input_chars_per_word 1000000/,
+    ],
+    [
+      { ...unigram, model: { ...pieces, vocab: [...pieces.vocab, [long, -1]] } },
+      /Unigram is not supported with a piece of 600 characters/,
+    ],
+  ];
+  for (const [changed, message] of refused)
+    assert.throws(() => new TextTokenizer(changed, 'some/tokenizer.json'), message);
+});
+
+test('a field of another type than the reference tokeniser reads is refused by its name', () => {
+  const { file } = components.files.find(({ name }) => name === 'BPE')!;
+  const model = file.model as JsonObject;
+  const token = { content: '[PAD]', id: 0, special: true };
+  const refused: readonly (readonly [JsonObject, RegExp])[] = [
+    [{ normalizer: 'NFC' }, /: normalizer must be object/],
+    [{ normalizer: { type: 'Strip', strip_left: 'yes' } }, /: normalizer\.strip_left must be boolean/],
+    [
+      { normalizer: { type: 'Sequence', normalizers: [{ type: 5 }] } },
+      /: normalizer\.normalizers\.0\.type must be string/,
+    ],
+    [
+      { pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } },
+      /: pre_tokenizer\.delimiter must not have more/,
+    ],
+    [{ post_processor: { type: 'Sequence', processors: {} } }, /: post_processor\.processors must be array/],
+    [{ post_processor: { type: 'BertProcessing', cls: ['[CLS]', 1.5] } }, /: post_processor\.cls\.1 must be integer/],
+    [{ added_tokens: [{ ...token, lstrip: 1 }] }, /: added_tokens\.0\.lstrip must be boolean/],
+    [{ model: { ...model, fuse_unk: 'no' } }, /: model\.fuse_unk must be boolean/],
+    [{ model: { ...model, merges: 5 } }, /its merges are 5, not a list/],
+    [{ model: { ...model, merges: [null] } }, /its merge null does not have two parts/],
+    [{ model: { type: 'Unigram', vocab: [['a', -1], 'b'], unk_id: 0 } }, /its vocabulary has "b" in place of a piece/],
+  ];
+  for (const [changed, message] of refused)
+    assert.throws(() => new TextTokenizer({ ...file, ...changed }, 'some/tokenizer.json'), message);
+});
+
+test('white space that the added token before takes is no token of its own', () => {
+  const blank = { special: false, lstrip: true, rstrip: true };
+  const vocab = { '[UNK]': 0, a: 1, b: 2, ' ': 3 };
+  const file = {
+    pre_tokenizer: { type: 'WhitespaceSplit' },
+    model: { type: 'WordLevel', vocab, unk_token: '[UNK]' },
+    added_tokens: [{ ...blank, id: 3, content: ' ', normalized: false }],
+  };
+  assert.deepEqual(new TextTokenizer(file, 'some/tokenizer.json').contentIds('a    b \n ', ALL), [1, 3, 2, 3]);
+});
+
+test('a Metaspace of the beginning marks no text whose first character the normaliser removes', () => {
+  const vocab = { '[UNK]': 0, a: 1, '▁a': 2 };
+  const file = {
+    normalizer: { type: 'BertNormalizer' },
+    pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: true },
+    model: { type: 'WordLevel', vocab, unk_token: '[UNK]' },
+  };
+  const tokenizer = new TextTokenizer(file, 'some/tokenizer.json');
+  assert.deepEqual(
+    ['a', '\u0001a', '\u0301a a'].map((text) => tokenizer.contentIds(text, ALL)),
+    [[2], [1], [1, 2]],
+  );
+});
+
+test('of segmentations that only rounding tells apart, Unigram takes the one of the reference tokeniser', () => {
+  const vocab = [
+    ['<unk>', 0],
+    ['p', -10.498772058213408],
+    ['b', -9.611771998286814],
+    ['bbb', -10.901487251997061],
+  ];
+  const tokenizer = new TextTokenizer({ model: { type: 'Unigram', vocab, unk_id: 0 } }, 'some/tokenizer.json');
+  assert.deepEqual(tokenizer.contentIds('pbbbb', ALL), [1, 3, 2]);
 });

@@ -8,7 +8,17 @@ import { documentFields, fieldText } from '../../../src/index/passages/document-
 
 const text = fc.string({ unit: 'binary' });
 const document = fc.record(
-  { id: fc.oneof(text, fc.integer()), title: text, text, contents: text, url: text, meta: fc.object() },
+  {
+    id: fc.oneof(text, fc.integer()),
+    title: text,
+    text,
+    contents: text,
+    url: text,
+    meta: fc.object(),
+    Title: text,
+    TITLE: text,
+    body: text,
+  },
   { requiredKeys: [] },
 );
 
@@ -21,7 +31,7 @@ test('the row of a document is a passage with the id of the document, and gives 
       assert.equal(sourceOfRow(row), source);
       const read = checkRow(1, JSON.parse(row), row);
       assert.ok(read.ok, row);
-      assert.equal(read.id, id);
+      assert.deepEqual([read.id, read.document], [id, row]);
       const found = documentFields(row);
       assert.equal(found.id, id);
       if (together) assert.equal(found.contents, members.contents ?? '');

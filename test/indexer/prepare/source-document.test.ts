@@ -63,3 +63,12 @@ test('a line that is not a document is refused with the reason', () => {
   }
   assert.ok(parseDocument('{"text":"\\ud83d\\ude00"}').ok, 'a whole pair');
 });
+
+test('a document has the columns of any collection of this field, and two that fit alike are named', () => {
+  const read = documentOf({ docno: 'd', Title: 'T', body: 'x' });
+  assert.deepEqual([read.id, read.title, read.pieces], ['d', 'T', ['x']]);
+  assert.deepEqual(parseDocument('{"docid":"d","doc_id":"e","text":"x"}'), {
+    ok: false,
+    reason: '"docid" and "doc_id" may both be the id; remove one of them',
+  });
+});

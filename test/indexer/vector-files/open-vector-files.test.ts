@@ -136,7 +136,11 @@ function npz(members: Readonly<Record<string, Uint8Array>>, method = 0): Buffer 
     extra.writeBigUInt64LE(BigInt(bytes.length), 12);
     return [header, Buffer.from(name), extra, bytes];
   });
-  return Buffer.concat([...parts, Buffer.from('PK\x01\x02')]);
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50);
+  end.writeUInt16LE(Object.keys(members).length, 10);
+  end.writeUInt32LE(Buffer.concat(parts).length, 16);
+  return Buffer.concat([...parts, Buffer.from('PK\x01\x02'), end]);
 }
 
 const npyOf = (header: NpyHeader, bytes: Uint8Array): Buffer => Buffer.concat([npyHeader(header), bytes]);
@@ -174,6 +178,37 @@ test('an ID map, .npz and safetensors are used in place; ids that are row number
   ] as const) {
     const [path] = writeVectors(folder, name, bytes);
     await assert.rejects(openVectorFiles([path!], { dimension: 6 }), trawlError('VECTORS_UNSUPPORTED', message), name);
+  }
+});
+
+test('an archive or safetensors file that is cut anywhere, or describes other sizes than it has, is refused', async (t) => {
+  const folder = await tempFolder(t);
+  const archive = npz({ 'a.npy': npyOf({ shape: '2, 2' }, new Uint8Array(16)), 'b.npy': Buffer.alloc(40) });
+  const wrong: [string, Buffer][] = [
+    ['npz', npz({ 'a.npy': npyOf({ shape: '2, 2' }, new Uint8Array(20)) })],
+    ['npz', Buffer.concat([archive, archive])],
+    ['safetensors', safetensors({ emb: { dtype: 'F32', shape: [ROWS, DIMENSION], data_offsets: [0, 4] } })],
+    ['safetensors', safetensors({ emb: { dtype: 'F32', shape: [ROWS, DIMENSION] } })],
+  ];
+  const tooLong = Buffer.from(archive);
+  tooLong.writeBigUInt64LE(2n ** 63n, tooLong.indexOf('a.npy') + 'a.npy'.length + 12);
+  wrong.push(['npz', tooLong]);
+  for (const [format, whole] of [
+    ['npz', archive],
+    ['safetensors', safetensors({ emb: tensor('F32') })],
+  ] as const) {
+    for (let bytes = 0; bytes < whole.length; bytes += bytes < 400 ? 1 : 97)
+      wrong.push([format, whole.subarray(0, bytes)]);
+  }
+  for (const [format, bytes] of wrong) {
+    const [path] = writeVectors(folder, 'x', bytes);
+    await assert.rejects(openVectorFiles([path!], { format, dimension: 6 }), (error) => {
+      assert.ok(
+        error instanceof TrawlError && /^VECTORS_/.test(error.code),
+        `${format} ${bytes.length}: ${String(error)}`,
+      );
+      return true;
+    });
   }
 });
 

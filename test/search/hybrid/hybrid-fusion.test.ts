@@ -16,6 +16,10 @@ function list(hits: Scored): SideList {
   return { rows: Float64Array.from(hits, ([row]) => row), scores: Float32Array.from(hits, ([, score]) => score) };
 }
 
+function fuseRows(...call: Parameters<typeof fuseLists>): readonly FusedRow[] {
+  return fuseLists(...call).rows;
+}
+
 /** The score of one row, from the definition. */
 function naiveScore(row: number, dense: Scored, bm25: Scored, settings: HybridSettings): number {
   const part = (hits: Scored, weight: number, isFull: boolean): number => {
@@ -62,7 +66,13 @@ const settingsAndLists = fc
   .chain((settings) =>
     fc.tuple(
       fc.constant(settings),
-      hits(fc.oneof(fc.constantFrom(-2, -1, 0.5, 0.25), fc.float({ noNaN: true, min: -5, max: 5 })), settings.depth),
+      hits(
+        fc.oneof(
+          fc.constantFrom(-2, -1, 0.5, 0.25, Math.fround(3e38), Math.fround(-3e38)),
+          fc.float({ noNaN: true, min: -5, max: 5 }),
+        ),
+        settings.depth,
+      ),
       hits(fc.oneof(fc.constantFrom(1, 2), fc.float({ noNaN: true, min: 0.125, max: 30 })), settings.depth),
     ),
   );
@@ -72,8 +82,8 @@ test('the fused list is the definition applied to each row of both lists, to the
     fc.property(settingsAndLists, fc.nat(50), ([settings, dense, bm25], k) => {
       const clean = (found: Scored): Scored => found.map(([row, score]) => [row, score + 0]);
       const expected = naive(clean(dense), clean(bm25), settings);
-      assert.deepEqual(fuseLists(list(dense), list(bm25), settings, 100), expected);
-      assert.deepEqual(fuseLists(list(dense), list(bm25), settings, k), expected.slice(0, k), 'fewer are a prefix');
+      assert.deepEqual(fuseRows(list(dense), list(bm25), settings, 100), expected);
+      assert.deepEqual(fuseRows(list(dense), list(bm25), settings, k), expected.slice(0, k), 'fewer are a prefix');
     }),
     { numRuns: 500 },
   );
@@ -81,7 +91,7 @@ test('the fused list is the definition applied to each row of both lists, to the
 
 test('reciprocal ranks: a passage that both lists have precedes one that a single list ranks higher', () => {
   const settings = hybridSettings({ fusion: 'rrf' }, 10);
-  const fused = fuseLists(
+  const fused = fuseRows(
     list([
       [5, 0.9],
       [7, 0.8],
@@ -112,7 +122,7 @@ test('weighted scores: standard deviations above the last score of a full list, 
     [2, 0.25],
   ];
   const scores = (bm25: Scored) =>
-    fuseLists(list(dense), list(bm25), settings, 10).map(({ row, score }) => [row, score]);
+    fuseRows(list(dense), list(bm25), settings, 10).map(({ row, score }) => [row, score]);
   // The scores of each list are a step apart: their standard deviation is √(2/3) steps.
   const step = 1 / Math.sqrt(2 / 3);
   const full = scores([
@@ -142,7 +152,7 @@ test('weighted scores: standard deviations above the last score of a full list, 
 test('a single match by words counts as two standard deviations, so that it does not outweigh the dense list', () => {
   const settings = hybridSettings({ denseWeight: 1, bm25Weight: 1, depth: 9 }, 9);
   for (const score of [0.001, 5, 1e6]) {
-    assert.deepEqual(fuseLists(list([]), list([[3, score]]), settings, 1)[0]!.score, 2, String(score));
+    assert.deepEqual(fuseRows(list([]), list([[3, score]]), settings, 1)[0]!.score, 2, String(score));
   }
 });
 
@@ -151,13 +161,13 @@ test('a list whose scores stand close together does not hide one that stands out
   const dense: Scored = Array.from({ length: 100 }, (_, i) => [i, 0.8 - i * 1e-4]);
   const bm25: Scored = Array.from({ length: 100 }, (_, i) => [100 + i, i === 0 ? 40 : 3 - i * 0.01]);
   const settings = hybridSettings({ depth: 100 }, 3);
-  assert.equal(fuseLists(list(dense), list(bm25), settings, 1)[0]!.row, 100);
+  assert.equal(fuseRows(list(dense), list(bm25), settings, 1)[0]!.row, 100);
 });
 
 test('equal scores in a full list add the weight, and an empty list adds nothing', () => {
   const settings = hybridSettings({ fusion: 'weighted', depth: 2, denseWeight: 0.25, bm25Weight: 0.5 }, 2);
   const scores = (dense: Scored, bm25: Scored) =>
-    fuseLists(list(dense), list(bm25), settings, 10).map(({ row, score }) => [row, score]);
+    fuseRows(list(dense), list(bm25), settings, 10).map(({ row, score }) => [row, score]);
   assert.deepEqual(
     scores(
       [

@@ -328,6 +328,16 @@ test('_analyze returns the words of a text with their places', { skip }, async (
     ['b', 2, 3, '<ALPHANUM>', 1],
     ['c', 4, 5, '<ALPHANUM>', 102],
   ]);
+  const { status: most } = await ask(app, 'POST', '/_analyze', { text: 'a '.repeat(10_000) });
+  assert.equal(most, 200);
+  for (const [text, reason] of [
+    ['a '.repeat(10_001), /10001 tokens, but \[_analyze\] returns at most \[10000\]/],
+    [Array.from({ length: 3 }, () => ' '.repeat(400_000)), /has 1200002 characters/],
+  ] as const) {
+    const { status, json } = await ask(app, 'POST', '/_analyze', { text });
+    assert.equal(status, 400);
+    assert.match(String(json.error!.reason), reason);
+  }
   for (const body of [{}, { text: 'a', analyzer: 'x' }, { text: 'a', field: 'id' }, { text: 'a', tokenizer: 'x' }]) {
     const { status, json } = await ask(app, 'POST', '/wiki_en/_analyze', body);
     assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception'], JSON.stringify(body));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { cancelled } from '../../../src/base/abort.ts';
+import { TrawlError } from '../../../src/base/errors.ts';
 import { AnswerCache } from '../../../src/search/layers/answer-cache.ts';
 import { passingRetriever } from '../../../src/search/layers/passing-retriever.ts';
 import { SharedSearch } from '../../../src/search/layers/shared-search.ts';
@@ -359,6 +360,39 @@ test('a search ends at the time limit of the request, with an error instead of a
     const { status, json } = await ask(app, 'POST', url, body, headers);
     assert.deepEqual([status, json.error!.type], [503, 'timeout_exception']);
     assert.match(String(json.error!.reason), message);
+  }
+});
+
+test('a query of many unknown fields looks at the sample of passages once', { skip }, async (t) => {
+  const inner = await articleIndex(t, ARTICLES);
+  let finds = 0;
+  const counting = passingRetriever(inner, (call) => call, {
+    find: (call) => {
+      finds += Number(call.by === 'row');
+      return inner.find(call);
+    },
+  });
+  const app = elasticsearch(t, opened(counting, inner));
+  const should = Array.from({ length: 500 }, (_, i) => ({ term: { [`unknown${i}`]: 'x' } }));
+  const none = await ask(app, 'POST', '/wiki_en/_search', { query: { bool: { should } } });
+  assert.deepEqual([none.status, none.json.hits!.total!.value, finds], [200, 0, 1]);
+  const stored = { bool: { should: [...should, { term: { url: 'x' } }] } };
+  assert.match((await ask(app, 'POST', '/wiki_en/_search', { query: stored })).text, /\[url\] is stored/);
+});
+
+test('clients of _search and _msearch learn no path of a damaged file', { skip }, async (t) => {
+  const inner = await articleIndex(t, ARTICLES);
+  const broken = passingRetriever(inner, (call) => call, {
+    searchTree: () => Promise.reject(new TrawlError('FILE_CHANGED', '/private/words.bin has changed.')),
+  });
+  const app = elasticsearch(t, opened(broken, inner));
+  for (const [url, body] of [
+    ['/wiki_en/_search', '{}'],
+    ['/wiki_en/_msearch', '{}\n{}\n'],
+  ] as const) {
+    const { text } = await ask(app, 'POST', url, body);
+    assert.match(text, /no_shard_available_action_exception.*was changed or damaged/);
+    assert.doesNotMatch(text, /private/);
   }
 });
 

@@ -77,6 +77,18 @@ test('text fields have any name, and a query for a field that is only stored is 
   const mappings = { dynamic: true, dynamic_templates: [{ strings: { mapping: { type: 'keyword' } } }], properties };
   succeeded(await ask(app, 'PUT', '/ix', { ...MANUAL, mappings }));
   succeeded(await ask(app, 'PUT', '/ix/_mapping', { properties: { txt: text } }));
+  // An index without `title` as text takes its own fields again.
+  succeeded(await ask(app, 'PUT', '/ix/_mapping', { dynamic: true, properties: { title: properties.title } }));
+  for (const [change, name] of [
+    [{ properties: { txt: { type: 'text' } } }, 'txt'],
+    [{ properties: { constructor: { type: 'keyword' } } }, 'constructor'],
+    [{ properties: { text: { type: 'text' } } }, 'text'],
+    [{ dynamic: 'strict' }, 'dynamic'],
+  ] as const) {
+    const { status, json } = await ask(app, 'PUT', '/ix/_mapping', change);
+    assert.equal(status, 400, JSON.stringify(change));
+    assert.ok(String(json.error!.reason).includes(`[${name}] cannot be`), JSON.stringify(json));
+  }
   const documents = [
     { title: 'Bridge', txt: 'A tower\nin Paris', meta: { abstract: ['bridges', 'roads'], note: 'n', source: 's' } },
     { txt: 'bridges', 'Größe/x': 'tower', embedding: [0.5, 1], other: { deep: [{ tag: 'x' }] } },
@@ -148,6 +160,7 @@ test('an index has the similarity of its settings', { skip }, async (t) => {
     { type: 'BM25', k1: -1 },
     { type: 'BM25', b: 2 },
     { type: 'BM25', k2: 1 },
+    'DFR',
   ]) {
     const { status, json } = await ask(app, 'PUT', '/wrong', { settings: { similarity: { s: wrong } } });
     assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception'], JSON.stringify(wrong));
@@ -184,6 +197,11 @@ test('a mapping that this server does not have is refused and named', { skip }, 
   for (const [mappings, reason] of [
     [{ properties: { v: { type: 'geo_point' } } }, /The type \[geo_point\] of the field \[v\] is not supported/],
     [{ properties: { body: { type: 'text', similarity: 'LM' } } }, /Unknown Similarity type \[LM\] for field \[body\]/],
+    [{ properties: { body: { type: 'text', similarity: { k1: 1 } } } }, /Unknown Similarity type \[START_OBJECT\]/],
+    [
+      { properties: { a: { properties: { b: { type: 'text' } } }, 'a.b': { type: 'keyword' } } },
+      /The field \[a\.b\] is defined twice/,
+    ],
     [{ properties: { body: { type: 'text', norms: false } } }, /\[norms\] of the field \[body\] must be true/],
     [{ properties: { body: { type: 'text', index: 'no' } } }, /\[index\] of the field \[body\] must be a boolean/],
     [

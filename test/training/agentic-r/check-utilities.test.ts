@@ -143,7 +143,7 @@ test('lines of another shape are refused with their place', async (t) => {
   const folder = await tempFolder(t);
   const path = join(folder, 'local.jsonl');
   await writeFile(path, '{"id": "a", "round_index": 1, "docid_score": {"0": NaN}}');
-  await assert.rejects(openKeyedLines(path), trawlError('CORPUS_BAD_LINE', /:1: has NaN/));
+  await assert.rejects(openKeyedLines(path), trawlError('CORPUS_BAD_LINE', /:1: not valid JSON \(it has NaN/));
   await writeFile(path, gzipSync('{}'));
   await assert.rejects(openKeyedLines(path), trawlError('CORPUS_BAD_LINE', /is gzip.*gunzip/));
   await assert.rejects(

@@ -46,7 +46,7 @@ export async function nearestRows(
   const { info } = retriever;
   const field = queriedField(knn.field, info);
   if (field === undefined) {
-    await refuseStoredField(knn.field, { retriever, signal: options.signal });
+    await refuseStoredField(knn.field, retriever);
     return [];
   }
   if (field.kind !== 'vector')

@@ -151,7 +151,7 @@ class TreeMaker {
     const names = pattern.includes('*')
       ? (this.#info.bm25?.fields ?? []).filter((field) => fitsPattern(pattern, field))
       : [pattern].filter((name) => queriedField(name, this.#info) !== undefined);
-    if (names.length === 0) await refuseStoredField(pattern, this.#index);
+    if (names.length === 0) await refuseStoredField(pattern, this.#index.retriever);
     return names;
   }
 
@@ -182,7 +182,7 @@ class TreeMaker {
       case 'vector':
         throw this.#failure(`Field [${name}] of type [dense_vector] doesn't support term queries`);
       default:
-        await refuseStoredField(name, this.#index);
+        await refuseStoredField(name, this.#index.retriever);
         return NOTHING;
     }
   }
@@ -213,7 +213,7 @@ class TreeMaker {
   async #range({ field: name, boost, ...range }: Query<'range'>): Promise<LexicalQuery> {
     const field = queriedField(name, this.#info);
     if (field === undefined) {
-      await refuseStoredField(name, this.#index);
+      await refuseStoredField(name, this.#index.retriever);
       return NOTHING;
     }
     if (field.kind === 'column') return this.#rows({ filter: rangeFilter(field.column, range, this.#reading) }, boost);
@@ -234,7 +234,7 @@ class TreeMaker {
       );
     }
     if (field === undefined && name !== '_index') {
-      await refuseStoredField(name, this.#index);
+      await refuseStoredField(name, this.#index.retriever);
       return NOTHING;
     }
     return { type: 'constant-score', query: { type: 'match-all' }, boost };

@@ -102,7 +102,7 @@ const { k1, b } = BM25_PROFILES.elasticsearch;
 export function readSimilarities(members: Members | undefined): Similarities {
   const similarities = new Map<string, Similarity>([['BM25', { k1, b }]]);
   for (const [path, value] of flattened(members, '')) {
-    const [, name, parameter] = /^(?:index\.)?similarity\.(.+)\.([^.]+)$/.exec(path) ?? [];
+    const [, name, parameter] = /^(?:index\.)?similarity\.(.+?)(?:\.([^.]+))?$/.exec(path) ?? [];
     if (name === undefined) continue;
     const similarity = similarities.get(name) ?? { k1, b };
     similarities.set(name, similarity);
@@ -212,7 +212,10 @@ export function readMapping(mappings: Members | undefined, similarities?: Simila
   for (const [name, node] of mappings ?? []) {
     if (name === 'dynamic') strict = readDynamic(node);
     else if (name === 'properties') {
+      const paths = new Set<string>();
       for (const { path, type, members } of fieldsIn(node, '')) {
+        if (paths.has(path)) throw refused(`The field [${path.slice(0, 100)}] is defined twice`);
+        paths.add(path);
         if (type === 'dense_vector') {
           const read = readVector(path, members);
           if (read !== undefined && vector !== undefined) {
@@ -324,7 +327,8 @@ function isSearchedText(path: string, members: Members): boolean {
 }
 
 function readSimilarity(path: string, members: Members, similarities: Similarities | undefined): string {
-  const { scalar: name = 'default' } = members.get('similarity') ?? {};
+  const given = members.get('similarity');
+  const name = given === undefined ? 'default' : (given.scalar ?? given.token);
   if (name === 'default' || similarities?.has(name) !== false) return name;
   const known = [...(similarities ?? []).keys()].join('], [');
   throw refused(

@@ -247,20 +247,23 @@ async function remove(asked: ElasticsearchRequest): Promise<ElasticsearchReply> 
 
 /** A mapping cannot change, but clients send it again to be sure of it. */
 function changeMapping(asked: ElasticsearchRequest): ElasticsearchReply {
-  const { properties, fields } = requireWritable(asked, asked.path.index ?? '');
+  const { properties, strict } = requireWritable(asked, asked.path.index ?? '');
   requireContentType(asked);
   refuseUnknownParameters(asked, INDEX_ROUTE_PARAMETERS);
-  const wanted = readMapping(parseJson(asked.body).object('a mapping'));
-  // A text field that the request does not name: `readMapping` adds it, and the index has its own analyser.
-  const isAdded = (name: string, field: unknown): boolean =>
-    fields.includes(name) && isSameJson(field, { type: 'text' });
-  const other = Object.entries(wanted.properties).find(
-    ([name, field]) => !isSameJson(properties[name], field) && !isAdded(name, field),
-  );
-  if (other === undefined) return jsonReply(ACKNOWLEDGED);
-  throw illegalArgument(
-    `mapper [${other[0].slice(0, 100)}] cannot be added or changed in an index that exists; make the index anew with this field`,
-  );
+  const sent = parseJson(asked.body).object('a mapping');
+  const wanted = readMapping(sent);
+  const isSame = (name: string): boolean =>
+    Object.hasOwn(properties, name) && isSameJson(properties[name], wanted.properties[name]);
+  const other = [...(sent.get('properties')?.members?.keys() ?? [])].find((name) => !isSame(name));
+  if (other !== undefined) {
+    throw illegalArgument(
+      `mapper [${other.slice(0, 100)}] cannot be added or changed in an index that exists; make the index anew with this field`,
+    );
+  }
+  if (sent.has('dynamic') && wanted.strict !== strict) {
+    throw illegalArgument('[dynamic] cannot be changed in an index that exists; make the index anew with it');
+  }
+  return jsonReply(ACKNOWLEDGED);
 }
 
 async function changeSettings(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
