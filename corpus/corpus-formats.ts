@@ -1,5 +1,6 @@
 import { TrawlError } from '../src/base/errors.ts';
-import type { Compression } from '../src/base/files/compression.ts';
+import { type Compression, compressionOf } from '../src/base/files/compression.ts';
+import { checkIsText } from '../src/base/files/foreign-file.ts';
 import { quoteForShell } from '../src/base/format.ts';
 import type { CorpusFormat } from './corpus-format.ts';
 import { jsonl } from './read-jsonl.ts';
@@ -64,9 +65,14 @@ const CONVERSIONS: Readonly<Record<string, (path: string) => string>> = {
   '.zip': (path) => `unpack it: unzip ${path}`,
 };
 
-export function unknownFormat(path: string): TrawlError {
+/**
+ * @param head the first bytes of the file.
+ * @throws TrawlError CORPUS_FORMAT_UNKNOWN that says what the file is, if its name or these bytes tell.
+ */
+export function refuseUnknownFormat(path: string, head: Uint8Array): never {
   const [, convert] = Object.entries(CONVERSIONS).find(([suffix]) => path.toLowerCase().endsWith(suffix)) ?? [];
-  return new TrawlError(
+  if (convert === undefined && compressionOf(head) === 'none') checkIsText(path, head);
+  throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
     `The format of ${path} is unknown: expected a name that ends in ${KNOWN_EXTENSIONS.join(', ')}. If it has one of these formats, set ` +
       `--format ${CORPUS_FORMATS.join('|')}; otherwise ${convert?.(quoteForShell(path)) ?? 'convert it, such as to JSONL'}.`,

@@ -1,8 +1,9 @@
-import { type Dirent, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
 import { TrawlError } from '../src/base/errors.ts';
-import { type FileFormat, formatNamed, formatOfName, KNOWN_EXTENSIONS, unknownFormat } from './corpus-formats.ts';
+import { headOf } from '../src/base/files/foreign-file.ts';
+import { type FileFormat, formatNamed, formatOfName, KNOWN_EXTENSIONS, refuseUnknownFormat } from './corpus-formats.ts';
 import { notFound, reasonOf } from './read-errors.ts';
 
 export interface CorpusFile {
@@ -32,10 +33,10 @@ export function listCorpusFiles(
     throw new TrawlError('USAGE', 'No corpus given: expected at least one file or directory.');
   }
   return paths.flatMap((path) => {
-    const stats = statOf(path);
+    const stats = existing(path, (found) => statSync(found));
     if (stats.isDirectory()) return listDirectory(path, format, formatOfPath);
     const found = format ?? formatOfPath(path);
-    if (found === undefined) throw unknownFormat(path);
+    if (found === undefined) refuseUnknownFormat(path, stats.isFile() ? existing(path, headOf) : new Uint8Array());
     return [corpusFile(path, stats, found)];
   });
 }
@@ -53,7 +54,13 @@ function listDirectory(directory: string, format: FileFormat | undefined, format
     );
   }
   found.sort((a, b) => Buffer.compare(a.key, b.key));
-  return found.map(({ path }) => corpusFile(path, statOf(path), format ?? formatOfPath(path)!));
+  return found.map(({ path }) =>
+    corpusFile(
+      path,
+      existing(path, (found) => statSync(found)),
+      format ?? formatOfPath(path)!,
+    ),
+  );
 }
 
 /** Does not follow links back to `ancestors`, which are real paths. */
@@ -64,7 +71,7 @@ function* corpusPathsBelow(
 ): Generator<string, void> {
   const realPath = realpathSync(directory);
   if (ancestors.includes(realPath)) return;
-  for (const entry of entriesOf(directory)) {
+  for (const entry of existing(directory, (found) => readdirSync(found, { withFileTypes: true }))) {
     if (entry.name.startsWith('.')) continue;
     const path = join(directory, entry.name);
     const known = formatOfPath(entry.name) !== undefined;
@@ -82,17 +89,10 @@ function isDirectoryLink(path: string, known: boolean): boolean {
   return stats?.isDirectory() ?? false;
 }
 
-function entriesOf(directory: string): Dirent[] {
+/** What `read` finds at a path. @throws TrawlError CORPUS_NOT_FOUND if that fails. */
+function existing<Found>(path: string, read: (path: string) => Found): Found {
   try {
-    return readdirSync(directory, { withFileTypes: true });
-  } catch (error) {
-    throw notFound(directory, reasonOf(error), error);
-  }
-}
-
-function statOf(path: string): Stats {
-  try {
-    return statSync(path);
+    return read(path);
   } catch (error) {
     throw notFound(path, reasonOf(error), error);
   }

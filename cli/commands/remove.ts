@@ -1,6 +1,6 @@
-import { createReadStream } from 'node:fs';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { isNodeError, usageError } from '../../src/base/errors.ts';
+import { usageError } from '../../src/base/errors.ts';
+import { readTextLines } from '../../src/base/files/read-text-lines.ts';
 import { jsonRemoveSummary, textRemoveSummary } from '../building/build-summary.ts';
 import * as option from '../options/option.ts';
 import { defineCommand, EXIT } from '../program/command.ts';
@@ -35,23 +35,8 @@ export const removeCommand = defineCommand({
   },
 });
 
-/** The non-empty lines of a file or of standard input. */
+/** The lines of a file or of standard input. */
 async function* idsOf(path: string): AsyncGenerator<string> {
-  const input = path === '-' ? process.stdin.setEncoding('utf8') : createReadStream(path, { encoding: 'utf8' });
-  let rest = '';
-  try {
-    for await (const text of input as AsyncIterable<string>) {
-      const lines = `${rest}${text}`.split('\n');
-      rest = lines.pop()!;
-      yield* lines.map(withoutReturn).filter((line) => line !== '');
-    }
-  } catch (error) {
-    if (!isNodeError(error)) throw error;
-    throw usageError(`--ids ${path} cannot be read (${error.message}).`, { cause: error });
-  }
-  if (withoutReturn(rest) !== '') yield withoutReturn(rest);
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line;
+  const lines = path === '-' ? readTextLines('standard input', process.stdin) : readTextLines(path);
+  for await (const { text } of lines) yield text;
 }

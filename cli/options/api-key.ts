@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { TrawlError } from '../../src/base/errors.ts';
+import { readTextSync } from '../../src/base/files/read-text-lines.ts';
 import { environmentVariable } from '../../src/base/options/environment.ts';
 
 /**
@@ -17,11 +17,10 @@ export function readApiKey(
   throw new TrawlError('CONFIG_INVALID', `${option} ${file} has no key: expected one line without spaces.`);
 }
 
-/** The text of the file that an option names. @throws TrawlError CONFIG_INVALID for a file that cannot be read. */
+/** The text of the file that an option names. @throws TrawlError CONFIG_INVALID for a file that cannot be read or is not UTF-8. */
 export function readOptionFile(option: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new TrawlError('CONFIG_INVALID', `${option} ${file} cannot be read: ${(cause as Error).message}.`, { cause });
-  }
+  return readTextSync(
+    file,
+    (reason, cause) => new TrawlError('CONFIG_INVALID', `${option} ${file} ${reason}.`, { cause }),
+  );
 }

@@ -44,12 +44,13 @@ export interface EncodedPassages {
  * Embeds the passages from place `from`, a multiple of BATCH_PASSAGES, up to `rows`, and yields the batches in their order. After an
  * abort, the oldest running batch is still yielded; the others are dropped.
  *
- * @param range.skipsRefused leaves out passages that the encoder refuses, instead of failing at the first.
+ * @param range.skipsRefused leaves out passages that the encoder refuses, instead of failing at the first. Undefined: the caller has no
+ * option for it.
  * @throws TrawlError ENCODING_FAILED with the row; CANCELLED.
  */
 export async function* encodePassages(
   passages: EncodedPassages,
-  { from, rows, skipsRefused }: { readonly from: number; readonly rows: number; readonly skipsRefused: boolean },
+  { from, rows, skipsRefused }: { readonly from: number; readonly rows: number; readonly skipsRefused?: boolean },
   encoder: TextEncoder,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<EncodedBatch, void> {
@@ -57,8 +58,8 @@ export async function* encodePassages(
     const texts = await passages.texts(first, Math.min(BATCH_PASSAGES, rows - first));
     const encodeTexts = (some: readonly string[]) => encoder.encode(some, { inputType: 'passage', signal: stop });
     const result = await encodeTexts(texts);
-    const refused = skipsRefused ? await refusedTwice(texts, result, encodeTexts) : new Set<number>();
-    return encodedBatch(passages, first, result, refused);
+    const refused = skipsRefused === true ? await refusedTwice(texts, result, encodeTexts) : new Set<number>();
+    return encodedBatch(passages, first, result, refused, skipsRefused === false);
   };
   const atOnce = Math.max(BATCHES_IN_FLIGHT, encoder.busyCalls?.(BATCH_PASSAGES) ?? 0);
   const starts = Array.from({ length: Math.ceil((rows - from) / BATCH_PASSAGES) }, (_, i) => from + i * BATCH_PASSAGES);
@@ -95,6 +96,7 @@ function encodedBatch(
   first: number,
   result: EncodeResult,
   leftOut: ReadonlySet<number>,
+  maySkip: boolean,
 ): EncodedBatch {
   let truncatedPassages = 0;
   const refused: RefusedPassage[] = [];
@@ -109,7 +111,9 @@ function encodedBatch(
         continue;
       }
       const remedy =
-        outcome.isOfText === true ? ' With --skip-bad-lines, the same command resumes and leaves it out.' : '';
+        maySkip && outcome.isOfText === true
+          ? ' With --skip-bad-lines, the same command resumes and leaves it out.'
+          : '';
       throw new TrawlError(error.code, message + remedy, { details: { ...error.details, ...place }, cause: error });
     }
     if (outcome.truncated) truncatedPassages++;

@@ -56,7 +56,7 @@ export const embeddedRows: RowSource = async (build, shard, report) => {
     const batches = (from: number): AsyncIterable<EncodedBatch> =>
       encodePassages(
         storedTexts(passages, template),
-        { from, rows, skipsRefused: reading.skipBadLines && rows === shard.rows },
+        { from, rows, skipsRefused: rows === shard.rows ? reading.skipBadLines : undefined },
         encoder!,
         signal,
       );

@@ -126,6 +126,7 @@ export const ERROR_CODES = {
   ENGINE_MISSING: 'The native engine is required and could not be loaded.',
   OUT_OF_MEMORY: 'The machine does not have the requested memory.',
   DISK_FULL: 'No space is left on the disk.',
+  FILE_LIMIT: 'The process or the machine may open no more files.',
   INTERNAL: 'A bug in this program. The log has the details.',
 } as const;
 
@@ -226,6 +227,7 @@ export const ERROR_FIXES: Readonly<Record<ErrorCode, string>> = {
   ENGINE_MISSING: 'Run `npm run build` or install Trawl again.',
   OUT_OF_MEMORY: 'Choose smaller values, or a machine with more memory.',
   DISK_FULL: 'Free space, and run the same command again.',
+  FILE_LIMIT: 'Raise the limit (`ulimit -n`), or build the index with fewer shards.',
   INTERNAL: 'Report it with the log.',
 };
 
@@ -261,10 +263,26 @@ export class TrawlError extends Error {
   readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, message: string, options: TrawlErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.code = code;
+    const limit = code === 'FILE_LIMIT' ? undefined : fileLimit(options.cause);
+    super(limit ?? message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = limit === undefined ? code : 'FILE_LIMIT';
     this.details = options.details ?? {};
   }
+}
+
+/** On Linux and on macOS: of the machine and of the process. */
+const [ENFILE, EMFILE] = [23, 24];
+
+/** The message for an error from a limit of open files. Whatever could not be read or written then, the file is not at fault. */
+function fileLimit(cause: unknown): string | undefined {
+  if (cause instanceof TrawlError) return cause.code === 'FILE_LIMIT' ? cause.message : undefined;
+  // Node.js has negative numbers.
+  const errno = Math.abs((cause as NodeJS.ErrnoException | undefined)?.errno ?? 0);
+  if (errno !== ENFILE && errno !== EMFILE) return undefined;
+  return (
+    `This process may open no more files (${(cause as Error).message}). Raise its limit (ulimit -n; for a service of systemd LimitNOFILE), or ` +
+    'build the index with fewer shards (--shard-rows).'
+  );
 }
 
 /** A USAGE error: a mistake on the command line. */
@@ -292,6 +310,8 @@ export function bug(message: string, cause?: unknown): TrawlError {
 /** Converts any thrown value. An unknown error becomes the cause of an INTERNAL error. */
 export function asTrawlError(error: unknown): TrawlError {
   if (error instanceof TrawlError) return error;
+  // One that a thread threw has lost its class.
+  if (isNodeError(error) && error.name === 'TrawlError') return deserializeError(error as Error & SerializedError);
   if (isNodeError(error) && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) {
     const full = error.code === 'ENOSPC' ? 'No space left on the device' : 'The disk quota is used up';
     const file = error.path ?? 'unknown file';

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
@@ -6,7 +7,17 @@ import { EXIT } from '../../cli/program/command.ts';
 import { loadKernel } from '../../src/engine/native/kernel.ts';
 import { readIndexManifest } from '../../src/index/manifest/read-manifest.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { fileFolder, jsonOf, postJson, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
+import {
+  endOf,
+  fileFolder,
+  jsonOf,
+  postJson,
+  runTrawl,
+  SAMPLE,
+  SAMPLE_PASSAGES,
+  serveIndex,
+  TRAWL,
+} from './run-trawl.ts';
 
 const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
@@ -37,6 +48,15 @@ test('--bm25 makes an inverted index, and --mode bm25 ranks by words without the
   assert.match(stderr, /^search .*ms, fetch .*ms\n$/);
   const gone = await runTrawl(['search', index, VIENNA, '--mode', 'bm25', '--model', 'no-such-model', '--json']);
   assert.equal(jsonOf<Report>(gone).tokens, 5, 'which, river, flow, through and vienna');
+});
+
+test('an index with more shards than files may be open is refused with the way out', { skip }, async (t) => {
+  const many = join(await tempFolder(t), 'many');
+  await runTrawl(['index', SAMPLE_PASSAGES, '--out', many, '--bm25', '--shard-rows', '2', '--quiet']);
+  const search = ['-c', 'ulimit -n 64 && exec "$@"', 'sh', ...TRAWL, 'search', many, VIENNA, '--mode', 'bm25'];
+  const { code, stderr } = await endOf(spawn('sh', search, { stdio: ['ignore', 'pipe', 'pipe'] }));
+  assert.deepEqual([code, stderr.includes('    at ')], [1, false], stderr);
+  assert.match(stderr, /may open no more files \(.*too many open files\).*ulimit -n.*--shard-rows.*\[FILE_LIMIT\]\n$/i);
 });
 
 test('k1, b and the profile change the scores', { skip }, async () => {

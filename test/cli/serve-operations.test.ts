@@ -322,6 +322,8 @@ test('the server keeps answering if the disk of its log is full', {
 test('invalid options of trawl serve are refused with the reason', async () => {
   const bad = join(folder, 'bad.keys');
   writeFileSync(bad, 'read:short\n');
+  const utf16 = join(folder, 'utf16.keys');
+  writeFileSync(utf16, Buffer.from('read:0123456789abcdef\n', 'utf16le'));
   const pem = join(folder, 'no.pem');
   writeFileSync(pem, 'nothing');
   const cases: readonly [readonly string[], RegExp][] = [
@@ -331,6 +333,7 @@ test('invalid options of trawl serve are refused with the reason', async () => {
     [[first, '--index', `x=${folder}/none`], /\[INDEX_NOT_FOUND\]/],
     [[first, '--keys-file', `${folder}/none`], /--keys-file .* cannot be read.*\[CONFIG_INVALID\]/],
     [[first, '--keys-file', bad], /bad\.keys, line 1: the key has 5 characters.*\[CONFIG_INVALID\]/],
+    [[first, '--keys-file', utf16], /utf16\.keys cannot be used: the file is UTF-16.*iconv.*\[CONFIG_INVALID\]/],
     [[first, '--tls-cert', pem], /--tls-cert and --tls-key must be given together.*\[USAGE\]/],
     [[first, '--tls-cert', pem, '--tls-key', pem], /cannot be used for TLS.*\[CONFIG_INVALID\]/],
     [[first, '--record', `${folder}/none/x`], /cannot be written.*--record.*\[OUTPUT_NOT_WRITABLE\]/],

@@ -210,7 +210,7 @@ test('trawl remove takes ids from the command line or a file, and reports ids wi
   const some = await runTrawl(['remove', index, 'p3', 'p99']);
   assert.equal(some.code, 0);
   assert.match(some.stderr, /ix: 1 passage deleted\n {2}29 passages .*\n {2}1 id without a passage: "p99"\n/);
-  writeFileSync(join(folder, 'ids.txt'), 'p4\r\np3\n\np5');
+  writeFileSync(join(folder, 'ids.txt'), '\uFEFFp4\r\np3\n\np5');
   const { removed, unknownIds, rows, deletedRows } = jsonOf<Record<string, unknown>>(
     await runTrawl(['remove', index, '--ids', 'ids.txt', '--json'], { cwd: folder }),
   );
@@ -220,9 +220,17 @@ test('trawl remove takes ids from the command line or a file, and reports ids wi
   );
   assert.equal(hits.hits.length, 27);
   assert.ok(hits.hits.every(({ document }) => !['p3', 'p4', 'p5'].includes(document.id)));
-  for (const args of [[], ['p1', '--ids', 'ids.txt'], ['--ids', 'none.txt'], ['--ids', '.']]) {
+  for (const args of [[], ['p1', '--ids', 'ids.txt']]) {
     const ended = await runTrawl(['remove', index, ...args], { cwd: folder });
     assert.deepEqual([ended.code, /\[USAGE\]/.test(ended.stderr)], [EXIT.usage, true], ended.stderr);
+  }
+  writeFileSync(join(folder, 'utf16.txt'), Buffer.from('\uFEFFp6\n', 'utf16le'));
+  for (const [file, message] of [
+    ['none.txt', /Cannot read none\.txt: ENOENT.*\[CORPUS_NOT_FOUND\]/],
+    ['.', /Cannot read \.: EISDIR.*\[CORPUS_NOT_FOUND\]/],
+    ['utf16.txt', /utf16\.txt:1: the file is UTF-16, expected UTF-8.*\[CORPUS_BAD_LINE\]/],
+  ] as const) {
+    assert.match((await runTrawl(['remove', index, '--ids', file], { cwd: folder })).stderr, message);
   }
   assert.match((await runTrawl(['remove', `${index}-none`, 'a'])).stderr, /\[INDEX_NOT_FOUND\]/);
 });

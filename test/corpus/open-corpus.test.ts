@@ -112,6 +112,10 @@ test('an unknown extension is refused with the known ones, unless the format is 
     );
     assert.deepEqual(await texts(file, { format: 'jsonl' }), ['a']);
   }
+  assert.throws(
+    () => openCorpus([dir.write('corpus.txt', '%PDF-1.7')]),
+    failsWith('CORPUS_FORMAT_UNKNOWN', 'is a PDF'),
+  );
 });
 
 test('a file that is not text is recognised by its first bytes, also in a compressed one', async (t) => {
@@ -124,6 +128,7 @@ test('a file that is not text is recognised by its first bytes, also in a compre
     ['PAR1\x15\x04', 'a Parquet file.*\\.parquet'],
     [`PK\x03\x04${zeros.slice(0, 26)}arr_0.npy`, 'an \\.npz archive'],
     [`PK\x03\x04${zeros.slice(0, 26)}archive/data.pkl`, 'torch\\.save'],
+    [`PK\x03\x04${zeros.slice(0, 26)}[Content_Types].xml`, 'an office program.*Export'],
     [`PK\x03\x04${zeros}`, 'a zip archive.*Unpack'],
     ['IxFI\0\x03\0\0', 'a FAISS index.*trawl import'],
     ['GGUF\x03\0\0\0', 'a GGUF model'],

@@ -117,8 +117,7 @@ async function embedInto(folder: string, key: string, options: PoolVectorsOption
   try {
     onProgress(resumed);
     const passages = { texts, whereIs: (place: number) => ({ row: rowOf(place) }) };
-    const range = { from: resumed, rows: count, skipsRefused: false };
-    for await (const batch of encodePassages(passages, range, encoder, signal)) {
+    for await (const batch of encodePassages(passages, { from: resumed, rows: count }, encoder, signal)) {
       await vectors.append(batch.vectors);
       onProgress(vectors.rowsWritten);
       if (performance.now() - begun >= checkpointMs) await save();

@@ -1,3 +1,4 @@
+import { closeSync, openSync, readSync } from 'node:fs';
 import { TrawlError } from '../errors.ts';
 
 /** What a file is, for the message of a reader that cannot use it, and what to do. */
@@ -37,6 +38,11 @@ const KINDS: readonly (readonly [begin: RegExp, what: string, remedy: string])[]
     /^PK\x03\x04.{26,120}data\.pkl/s,
     'a checkpoint that torch.save wrote',
     "Save its tensor as .npy: np.save('vectors.npy', torch.load(path, map_location='cpu').float().numpy()).",
+  ],
+  [
+    /^PK\x03\x04.{26}(\[Content_Types\]\.xml|mimetypeapplication)/s,
+    'a document of an office program, or an e-book',
+    'Export its text or its table as JSONL or TSV.',
   ],
   [/^PK\x03\x04/, 'a zip archive', UNPACK],
   [/^\x1f\x8b\x08/, 'compressed with gzip', UNPACK],
@@ -85,6 +91,17 @@ export function foreignFile(head: Uint8Array): ForeignFile | undefined {
   const text = Buffer.from(head.buffer, head.byteOffset, Math.min(head.length, HEAD_BYTES)).toString('latin1');
   const found = KINDS.find(([begin]) => begin.test(text));
   return found && { what: found[1], remedy: found[2] };
+}
+
+/** The first bytes of a regular file, for `foreignFile`. */
+export function headOf(path: string): Uint8Array {
+  const head = Buffer.alloc(HEAD_BYTES);
+  const file = openSync(path, 'r');
+  try {
+    return head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0));
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** @throws TrawlError CORPUS_FORMAT_UNKNOWN if a file that should be text begins like another one. */

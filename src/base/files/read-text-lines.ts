@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
 import { TrawlError } from '../errors.ts';
 import { fileBytes } from './file-bytes.ts';
 
@@ -11,19 +13,22 @@ export interface NumberedLine {
 }
 
 /**
- * Reads the non-blank lines of a UTF-8 file, which may be compressed (`fileBytes`). Lines end with `\n` or `\r\n`; a byte order mark is
+ * Reads the non-blank lines of a UTF-8 file, which may be compressed (`fileBytes`), or of another source of bytes. Lines end with `\n` or `\r\n`; a byte order mark is
  * dropped.
  *
  * @throws TrawlError CORPUS_BAD_LINE for invalid UTF-8 and overlong lines, CORPUS_NOT_FOUND if the file cannot be read.
  */
-export async function* readTextLines(file: string): AsyncGenerator<NumberedLine, void> {
+export async function* readTextLines(
+  file: string,
+  bytes: AsyncIterable<Buffer> = fileBytes(file),
+): AsyncGenerator<NumberedLine, void> {
   // fatal, because replacing invalid bytes would silently alter questions. Drops a byte order mark.
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let number = 0;
   let pending = '';
   let start: Uint8Array = new Uint8Array();
   try {
-    for await (const chunk of fileBytes(file)) {
+    for await (const chunk of bytes) {
       if (start.length === 0) start = chunk;
       const parts = (pending + decoder.decode(chunk, { stream: true })).split('\n');
       pending = parts.pop()!;
@@ -53,10 +58,24 @@ function withoutCr(text: string): string {
   return text.endsWith('\r') ? text.slice(0, -1) : text;
 }
 
+/** The text of a small UTF-8 file, without a byte order mark. @throws what `invalid` makes of a reason. */
+export function readTextSync(path: string, invalid: (reason: string, cause?: unknown) => Error): string {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (cause) {
+    throw invalid(`cannot be read: ${(cause as Error).message}`, cause);
+  }
+  if (!isUtf8(bytes) || bytes.includes(0)) throw invalid(`cannot be used: ${notUtf8(bytes)}`);
+  return new TextDecoder().decode(bytes);
+}
+
 /** Says what to do with a file that is not UTF-8. @param start its first bytes. */
 export function notUtf8(start: Uint8Array): string {
-  const mark = `${start[0]} ${start[1]}`;
+  const [first, second] = start;
   const convert = (from: string): string => `convert it: iconv -f ${from} -t UTF-8 FILE > NEW`;
-  if (mark === '255 254' || mark === '254 255') return `the file is UTF-16, expected UTF-8; ${convert('UTF-16')}`;
+  // A byte order mark, or the high byte of an ASCII character.
+  const isUtf16 = (first! >= 254 && second! >= 254) || first === 0 || second === 0;
+  if (isUtf16) return `the file is UTF-16, expected UTF-8; ${convert('UTF-16')}`;
   return `not valid UTF-8 from here on; if the file is in the encoding of Windows, ${convert('WINDOWS-1252')}`;
 }

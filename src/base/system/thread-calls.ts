@@ -1,5 +1,5 @@
 import { parentPort, Worker, type WorkerOptions } from 'node:worker_threads';
-import { bug, deserializeError, type SerializedError, serializeError } from '../errors.ts';
+import { asTrawlError, bug, deserializeError, type SerializedError, serializeError } from '../errors.ts';
 
 interface Call {
   readonly id: number;
@@ -31,7 +31,7 @@ export class CallThread<Request, Answer> {
     this.#worker.unref();
     this.#worker.on('message', (reply: Reply) => this.#receive(reply));
     this.#worker.once('error', (error) => {
-      this.#failure ??= error as Error;
+      this.#failure ??= asTrawlError(error);
     });
     this.#ended = new Promise((resolve) => {
       this.#worker.once('exit', (code) => {

@@ -1,7 +1,7 @@
-import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { TrawlError } from '../../base/errors.ts';
-import { foreignFile, HEAD_BYTES } from '../../base/files/foreign-file.ts';
+import { foreignFile, headOf } from '../../base/files/foreign-file.ts';
 import { packageRoot } from '../../base/package-root.ts';
 import { TRAWL_MODEL_FILE } from './trawl-model-file.ts';
 
@@ -61,16 +61,6 @@ function fileForFolder(file: string): TrawlError {
     `${file} is ${foreign?.what ?? 'a file'}; expected the folder of a model. ${remedy}`,
     { details: { lookedAt: [file] } },
   );
-}
-
-function headOf(path: string): Uint8Array {
-  const head = Buffer.alloc(HEAD_BYTES);
-  const file = openSync(path, 'r');
-  try {
-    return head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0));
-  } finally {
-    closeSync(file);
-  }
 }
 
 function isModelFolder(folder: string): boolean {

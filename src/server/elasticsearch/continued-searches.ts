@@ -3,7 +3,7 @@ import { Check } from 'typebox/schema';
 import type { RetrieverInfo } from '../../search/retriever-info.ts';
 import { ElasticsearchError, illegalArgument } from './elasticsearch-error.ts';
 
-/** A search of a scroll, and how far it is. */
+/** The search of a scroll, and how far the client has read. */
 const Scroll = Type.Object({
   body: Type.String(),
   parameters: Type.Record(Type.String(), Type.String()),
@@ -11,17 +11,17 @@ const Scroll = Type.Object({
   after: Type.Array(Type.Union([Type.String(), Type.Null()])),
   total: Type.Number(),
 });
-export type Scroll = Static<typeof Scroll>;
+type Scroll = Static<typeof Scroll>;
 
 /**
- * What the id of a scroll or of a point in time says. The client keeps it, so the server holds nothing, and nothing expires; but the
- * index must not change meanwhile.
+ * The content of the id of a scroll or of a point in time. The client keeps it, so the server holds nothing, and nothing expires; but the
+ * index must not change meanwhile. A client may forge it: a page is searched and limited like any other search.
  */
 const Continued = Type.Object({ index: Type.String(), generation: Type.String(), scroll: Type.Optional(Scroll) });
-type Continued = Static<typeof Continued>;
+export type Continued = Static<typeof Continued>;
 
-export function continuedId(continued: Continued): string {
-  return Buffer.from(JSON.stringify(continued)).toString('base64url');
+export function continuedId({ index, generation }: RetrieverInfo, scroll?: Scroll): string {
+  return Buffer.from(JSON.stringify({ index, generation, scroll })).toString('base64url');
 }
 
 /** @throws ElasticsearchError for an id that this server did not make. */

@@ -45,7 +45,7 @@ export interface SearchResult {
 /**
  * Searches one index, or several, whose hits are merged by their scores, or by what they are sorted by.
  *
- * @param definitionOf with what an index was made over HTTP.
+ * @param definitionOf the definition of an index that was made over HTTP.
  */
 export async function runSearch(
   retrievers: readonly Retriever[],

@@ -9,7 +9,7 @@ import { elapsedMs } from '../metrics/server-timing.ts';
 import { recordSearch } from '../record-search.ts';
 import type { RecordedSearch } from '../recording/recorded-search.ts';
 import type { ServerConfig } from '../server-config.ts';
-import { continuedId, onlyIndex, parseContinuedId, refuseChanged, type Scroll } from './continued-searches.ts';
+import { type Continued, continuedId, onlyIndex, parseContinuedId, refuseChanged } from './continued-searches.ts';
 import { ELASTICSEARCH_ERRORS, errorObject, illegalArgument } from './elasticsearch-error.ts';
 import {
   type ElasticsearchReply,
@@ -69,11 +69,11 @@ function givenParameters(parameters: UrlParameters): Record<string, string> {
   return Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, value ?? '']));
 }
 
-/** A page of a scroll: the first one, or the one after `begun`. */
+/** The first page of a scroll, or the next page of the scroll `begun`. */
 async function scrollPage(
   asked: ElasticsearchRequest,
-  { body, parameters }: Pick<Scroll, 'body' | 'parameters'>,
-  begun?: ReturnType<typeof parseContinuedId>,
+  { body, parameters }: Pick<NonNullable<Continued['scroll']>, 'body' | 'parameters'>,
+  begun?: Continued,
 ): Promise<ElasticsearchReply> {
   const { scroll: keepAlive = '', ...others } = parameters;
   milliseconds(keepAlive, 'scroll');
@@ -91,11 +91,11 @@ async function scrollPage(
   };
   const names = begun === undefined ? requestedIndexes(asked) : { names: begun.index, ignoreUnavailable: false };
   const result = await searchIndexes(asked, search, names);
-  const { index, generation } = onlyIndex(result.indexes, 'A scroll');
-  if (begun !== undefined) refuseChanged(begun, onlyIndex(result.indexes, 'A scroll'));
+  const info = onlyIndex(result.indexes, 'A scroll');
+  if (begun !== undefined) refuseChanged(begun, info);
   const total = begun?.scroll?.total ?? result.total;
   const after = result.hits.at(-1)?.orderValues?.map(textOfOrderValue) ?? begun?.scroll?.after ?? [];
-  const id = continuedId({ index, generation, scroll: { body, parameters, after, total } });
+  const id = continuedId(info, { body, parameters, after, total });
   const more = `,"_scroll_id":${JSON.stringify(id)}`;
   const pieces = searchReply({ ...result, total }, sent, elapsedMs(asked.request), more);
   return { pieces, searches: { count: 1, timings: result.timings } };
@@ -124,14 +124,9 @@ async function openPit(asked: ElasticsearchRequest): Promise<ElasticsearchReply>
   if (keepAlive === undefined) throw illegalArgument('[keep_alive] must be given, such as 1m');
   milliseconds(keepAlive, 'keep_alive');
   return withIndexes(asked, searchedIndexes(asked, requestedIndexes(asked)), async (retrievers) => {
-    const { index, generation } = onlyIndex(
-      retrievers.map(({ info }) => info),
-      'A point in time',
-    );
-    return jsonReply({
-      id: continuedId({ index, generation }),
-      _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
-    });
+    const infos = retrievers.map(({ info }) => info);
+    const id = continuedId(onlyIndex(infos, 'A point in time'));
+    return { pieces: [`{"id":"${id}","_shards":${shardsJson(1)}}`] };
   });
 }
 

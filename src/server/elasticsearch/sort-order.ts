@@ -89,7 +89,7 @@ function readCriterion(field: string, node: JsonNode): SortCriterion {
 
 const BY_ROW: SortCriterion = criterion('_doc');
 
-/** The criteria, by which no two hits of an index are equal. */
+/** The criteria and then the row, so that no two hits of an index are equal. */
 export function unambiguous(criteria: readonly SortCriterion[] | undefined): readonly SortCriterion[] {
   const given = criteria ?? [criterion('_score')];
   return given.some(({ field }) => field === '_doc') ? given : [...given, BY_ROW];

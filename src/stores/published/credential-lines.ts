@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { TrawlError } from '../../base/errors.ts';
+import { readTextSync } from '../../base/files/read-text-lines.ts';
 import { environmentVariable } from '../../base/options/environment.ts';
 
 export interface StoreCredentials {
@@ -37,16 +37,14 @@ export function credentialLines(form: AddressForm): StoreCredentials[] {
       .filter((text) => text !== '')
       .map((text, i) => parseLine(text, `${variable}, part ${i + 1},`, form));
   }
-  let content: string;
-  try {
-    content = readFileSync(file, 'utf8');
-  } catch (cause) {
-    const { code = 'unknown' } = cause as NodeJS.ErrnoException;
-    throw new TrawlError(
+  const content = readTextSync(file, (reason, cause) => {
+    // Without the path, which may be a password that belongs into the other variable.
+    const why = cause === undefined ? reason : ((cause as NodeJS.ErrnoException).code ?? 'unknown');
+    return new TrawlError(
       'CONFIG_INVALID',
-      `${variable}_FILE is not the path of a file that can be read (${code}). Lines with credentials belong in such a file, or in ${variable}.`,
+      `${variable}_FILE is not the path of a file that can be read (${why}). Lines with credentials belong in such a file, or in ${variable}.`,
     );
-  }
+  });
   return content.split('\n').flatMap((line, i) => {
     const text = line.trim();
     return text === '' || text.startsWith('#') ? [] : [parseLine(text, `${file}, line ${i + 1},`, form)];
