@@ -240,11 +240,13 @@ test('a list with fewer than k hits says why, and so does the header of a reply'
     JSON.stringify({ id: `p${i}`, title: i < 25 ? 'A' : `T${i}`, text: 'x' }),
   );
   const { app } = buildParts(t, documents, { maxK: 20 });
+  const onlyTitleA = Array.from({ length: 14 }, (_, i) => `p${i + 10}`).concat(['p25', 'p26', 'p27', 'p28', 'p29']);
   const reasons: [object, string | undefined, string | undefined][] = [
     [{ k: 20 }, undefined, undefined],
     [{ k: 20, exclude: Array.from({ length: 15 }, (_, i) => `p${i}`) }, 'all', 'all=1'],
     [{ k: 3, minScore: 0.999 }, 'minScore', 'minScore=1'],
     [{ k: 3, deduplicate: 'title' }, 'limit', 'limit=1'],
+    [{ k: 3, deduplicate: 'title', exclude: onlyTitleA }, 'duplicates', 'duplicates=1'],
   ];
   for (const [fields, short, header] of reasons) {
     const reply = await app.inject({ method: 'POST', url: '/v1/search', payload: { queries: ['0'], ...fields } });

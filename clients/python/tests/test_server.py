@@ -97,6 +97,12 @@ class TestClient(unittest.TestCase):
         self.assertEqual([len(result.hits) for result in response], [2, 2])
         self.assertEqual([len(hits) for hits in self.client.retrieve(["\ud83d"], topk=1)], [1])
 
+    def test_a_short_list_says_why(self) -> None:
+        full, short = (self.client.search([BRIDGE], k=2, min_score=score).results[0] for score in (None, 1e9))
+        self.assertEqual([full.short, short.short], [None, "minScore"])
+        fused = self.client.search([BRIDGE], k=2, min_score=1e9, fuse="rrf")
+        self.assertEqual([fused.short, self.client.search([BRIDGE], k=2, fuse="rrf").short], ["minScore", None])
+
     def test_the_fused_list_leaves_out_excluded_passages(self) -> None:
         seen = self.client.search([BRIDGE], k=1).results[0].hits[0].id
         assert seen is not None

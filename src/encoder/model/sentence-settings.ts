@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Metric } from '../../engine/metric.ts';
 import type { ModelIdentity } from '../identity/model-identity.ts';
+import { readTokenizerFile } from '../tokenizer/tokenizer-file.ts';
 import { invalidModel, type JsonObject, readJsonFileIfPresent } from './json-file.ts';
 
 /** Names of the config of a Transformer module, in the order in which sentence-transformers looks for them. */
@@ -51,6 +52,7 @@ export async function withTokenizerSettings(folder: string, file: JsonObject): P
   const path = join(folder, 'tokenizer_config.json');
   const config = (await readJsonFileIfPresent(path)) ?? {};
   if (config.truncation_side === 'left') throw notFollowed(path, 'truncation_side', 'left', '; set it to "right"');
+  readTokenizerFile(file, `${join(folder, 'tokenizer.json')}: `);
   const [own, words] = [file.normalizer, file.pre_tokenizer] as (JsonObject | null | undefined)[];
   const isBert = own?.type === 'BertNormalizer' && words?.type === 'BertPreTokenizer';
   const tokenizerClass = config.tokenizer_class ?? (isBert ? 'BertTokenizer' : '');
@@ -77,7 +79,7 @@ export async function withTokenizerSettings(folder: string, file: JsonObject): P
   if ((await readTransformerConfig(folder)).do_lower_case !== true) return changed;
   const normalizer = (changed.normalizer ?? null) as JsonObject | null;
   const normalizers = (
-    normalizer?.type === 'Sequence' ? normalizer.normalizers : [normalizer]
+    normalizer?.type === 'Sequence' ? (normalizer.normalizers ?? []) : [normalizer]
   ) as (JsonObject | null)[];
   const lowers = normalizers.some((part) => part?.type === 'Lowercase' || (part?.lowercase ?? false) === true);
   if (lowers) return changed;

@@ -125,9 +125,13 @@ const TokenizerFile = Type.Object({
 });
 export type TokenizerFile = Static<typeof TokenizerFile>;
 
-/** Throws MODEL_INVALID for a field of another type than the reference's. */
-export function readTokenizerFile(json: JsonObject): TokenizerFile {
-  return matching(TokenizerFile, json, (fault) => fault);
+/** Throws MODEL_INVALID for a field of another type than the reference's. `place` begins the message. */
+export function readTokenizerFile(json: JsonObject, place = ''): TokenizerFile {
+  try {
+    return matching(TokenizerFile, json, (fault) => place + fault);
+  } catch (error) {
+    throw error instanceof RangeError ? invalidModel(`${place}its components are nested too deeply`) : error;
+  }
 }
 
 /** The error of a component whose ids could differ from the reference's. */

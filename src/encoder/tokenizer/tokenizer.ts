@@ -42,9 +42,8 @@ export class TextTokenizer {
       this.splitsAtWhitespace = this.#boundary !== null && hasBertWords(file);
       this.separator = this.#findSeparator(added ?? []);
     } catch (error) {
-      const reason = error instanceof RangeError ? 'its components are nested too deeply' : (error as Error).message;
       throw invalidModel(
-        `${path} is not a usable tokenizer: ${reason}. Trawl reads a tokenizer.json only if its ids equal those of ` +
+        `${path} is not a usable tokenizer: ${(error as Error).message}. Trawl reads a tokenizer.json only if its ids equal those of ` +
           "Python's tokenizers. If the file is damaged, fetch it again; otherwise a server of embeddings can run the model: " +
           '--model http://HOST:PORT (docs/endpoints.md).',
         { cause: error },

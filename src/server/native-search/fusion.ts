@@ -74,11 +74,11 @@ export async function select(
       const key = duplicateKey(candidate, deduplicate);
       const isDuplicate = deduplicate !== 'none' && seen.has(key);
       seen.add(key);
-      if (!isDuplicate) candidates.push(candidate);
+      if (isDuplicate) short = 'duplicates';
+      else candidates.push(candidate);
       if (!isDuplicate || !acrossLists) left--;
     }
-    const full = left === 0;
-    lists.push({ candidates, full, short: short ?? (full && candidates.length < length ? 'duplicates' : undefined) });
+    lists.push({ candidates, full: left === 0, short: candidates.length < length ? short : undefined });
     if (slice.isOver) await slice.yield();
   }
   return lists;

@@ -348,6 +348,10 @@ test('a setting of sentence-transformers that Trawl does not follow is refused b
     [{ [transformer]: { transformer_task: 'fill-mask' } }, /transformer_task is "fill-mask"/],
     [{ [transformer]: { module_output_name: 'sentence_embedding' } }, /module_output_name is "sentence_embedding"/],
     [{ [tokenizer]: { truncation_side: 'left' } }, /truncation_side is "left".*set it to "right"/],
+    [
+      { 'tokenizer.json': { normalizer: { type: 'Sequence', normalizers: 5 } } },
+      /json: normalizer\.normalizers must be/,
+    ],
     [{ [tokenizer]: { do_lower_case: false } }, /change its tokenizer\.json.*trawl model add/],
     [{ 'modules.json': ['Transformer', 'Normalize', 'Pooling'].map(module) }, /Expected them in the order/],
     [{ 'modules.json': ['Transformer', 'Pooling', 'Pooling'].map(module) }, /Expected them in the order/],
