@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/base/abort.ts';
 import { TrawlError } from '../../src/base/errors.ts';
 import type { TextEncoder } from '../../src/encoder/text-encoder.ts';
+import { isWritten } from '../../src/encoder/written-vectors.ts';
 import { type CheckedRows, type Kernel, loadKernel } from '../../src/engine/native/kernel.ts';
 import { type IndexManifest, vectorSpace } from '../../src/index/manifest/index-manifest.ts';
 import { SHARD_MANIFEST_FILE } from '../../src/index/manifest/shard-manifest.ts';
@@ -92,7 +93,7 @@ export class IndexVerifier {
   }
 
   /**
-   * Embeds passages again. Null if `sample` is 0, the index is empty, or the model cannot be opened.
+   * Embeds passages again. Null if `sample` is 0, the index is empty, clients wrote its vectors, or the model cannot be opened.
    *
    * @param required the encoder, if it is already open.
    */
@@ -104,7 +105,8 @@ export class IndexVerifier {
     const { sample = 0, largestDistance, openEncoder, signal } = this.#options;
     const isEmpty = this.#shards.every((shard) => shard.manifest.rows === 0);
     const space = vectorSpace(manifest);
-    if (sample === 0 || openEncoder === undefined || space === undefined || isEmpty) return null;
+    if (sample === 0 || openEncoder === undefined || space === undefined || isEmpty || isWritten(manifest.model))
+      return null;
     this.#begin(`embedding ${sample} passages again with ${space.model.name}`);
     let encoder: TextEncoder;
     try {

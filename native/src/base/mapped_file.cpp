@@ -86,7 +86,9 @@ void WatchedFile::require_readable() const {
 }
 
 void WatchedFile::changed(const std::string& what) const {
-  throw Error(ErrorCode::kFileChanged, path_ + " " + what + ". Reload the index once the file has its old content, which trawl verify checks, or build the index again");
+  throw Error(
+      ErrorCode::kFileChanged,
+      path_ + " " + what + ". Reload the index once the file has its old content, which trawl verify checks, or build the index again");
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int64_t offset, int64_t bytes, Owner owner) {

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
+import { verifyIndex } from '../../../indexer/verify/verify-index.ts';
 import { ask, type Reply, withoutWords } from './elasticsearch-server.ts';
 import { idsOf, MANUAL, ndjson, succeeded, writableServer } from './writable-server.ts';
 
@@ -112,6 +115,26 @@ test('documents without a vector have words only, and knn follows filters, chang
   assert.deepEqual(await nearest(again.app, 'ix', { query_vector: [1, 0] }), after);
   const wrong = await ask(again.app, 'PUT', '/ix/_doc/e', { embedding: [1, 0, 0] });
   assert.match(reasonOf(wrong)[2], /different number of dimensions \[3\] than defined in the mapping \[2\]/);
+});
+
+test('the first vector is found although few documents are written with it, and the index can be verified', {
+  skip,
+}, async (t) => {
+  const server = await writableServer(t);
+  const { app } = server;
+  succeeded(await make(app, 'ix', { similarity: 'l2_norm' }));
+  await fill(app, 'ix', Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`${i}`, { text: 'bridge' }])));
+  await fill(app, 'ix', { a: { text: 'bridge', embedding: [1, 0] } });
+  assert.deepEqual(await nearest(app, 'ix', { query_vector: [1, 0] }), [['a', 1]]);
+  assert.deepEqual(server.failures, []);
+  const files = readdirSync(server.folder, { recursive: true, encoding: 'utf8' });
+  const [index, ...others] = files.filter((path) => /^[^/]+\/[^/]+\/manifest\.json$/.test(path));
+  assert.ok(index !== undefined && others.length === 0);
+  const { problems, notChecked, sample } = await verifyIndex(dirname(join(server.folder, index)), {
+    sample: 1,
+    openEncoder: () => assert.fail('there is no model'),
+  });
+  assert.deepEqual([problems, notChecked, sample], [[], [], null]);
 });
 
 test('a vector that does not fit the mapping is refused, as a document and as a query', { skip }, async (t) => {
