@@ -53,7 +53,7 @@ export function columnsOfRow(row: PassageRow, given: ColumnNames): RowColumns {
     }
     columns[role] = found;
   }
-  // What an option names as the text is no title beside it.
+  // A column that an option names as the text is not the title, too.
   return columns.title === columns.text && given.title === undefined ? { ...columns, title: undefined } : columns;
 }
 
@@ -66,7 +66,7 @@ function usualColumn(role: Role, row: PassageRow): string | undefined {
 /** The column with the best other name; several if they are equally good, or different texts. */
 function otherColumn(role: Role, row: PassageRow): string | readonly string[] | undefined {
   const named = Object.entries(row).flatMap(([name, value]) => {
-    // Bytes that are no text count, so that they are refused.
+    // Bytes that are not UTF-8 count, so that they are refused.
     const isText = typeof value === 'string' || value instanceof Uint8Array;
     const fits = isText || (role === 'id' && (typeof value === 'number' || typeof value === 'bigint'));
     return fits && rankOf(role, name) >= 0 ? [name] : [];

@@ -54,7 +54,7 @@ async function everyFifth(run: Measurement, questions: string): Promise<string> 
   return path;
 }
 
-/** The passages, and those of pool_wiki_dev with other texts. */
+/** The passages, and the passages of pool_wiki_dev with other texts. */
 async function withPool(run: Measurement, passages: string): Promise<string> {
   const path = join(run.scratch, 'with-pool.jsonl');
   const rowsOf = async (file: string): Promise<{ id: string; contents: string }[]> =>

@@ -104,7 +104,7 @@ export async function storePassages(
   if (read > 0 && unseen.size > 0) {
     const names = Array.from(unseen, ({ name }) => JSON.stringify(name)).join(', ');
     onNote(
-      `Warning: in ${formatNumberOf(read, 'passage')}, there is no value in the column ${names}. A column with the text or the title of a ` +
+      `Warning: none of ${formatNumberOf(read, 'passage')} has a value in the column ${names}. A column with the text or the title of a ` +
         'passage is stored as text, contents or title.',
     );
   }

@@ -106,7 +106,7 @@ test('a column that looks like an id and one without values are named in warning
   writeFileSync(join(cwd, 'c.jsonl'), rows.join(''));
   const filters = ['--column', 'article_id:string', '--column', 'Headline:string'];
   const first = await runTrawl(['index', 'c.jsonl', '--out', 'ix', ...filters], { cwd });
-  assert.match(first.stderr, /Warning: in 2 passages, there is no value in the column "Headline"\./);
+  assert.match(first.stderr, /Warning: none of 2 passages has a value in the column "Headline"\./);
   assert.match(
     first.stderr,
     /Warning: c\.jsonl:1 has no id, but the column "article_id" looks like one.*--id-column article_id/,

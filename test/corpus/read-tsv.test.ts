@@ -173,7 +173,7 @@ for (const [name, content, line, reason] of badLines) {
 const unknownLayouts: readonly (readonly [name: string, content: string, reason: string])[] = [
   ['one field', 'just text\n', '1 tab-separated field,'],
   ['three fields without a header, whose order differs between collections', '1\tx\tT\n', 'id,title,text'],
-  ['two fields whose first is no id', 'key\tvalue\n', '2 tab-separated fields'],
+  ['two fields, the first not an id', 'key\tvalue\n', '2 tab-separated fields'],
   ['two ids of one rank', 'doc_id\tdocid\ttext\n', '"doc_id" and "docid" may both be the id'],
   ['two texts', 'id\tpassage\tbody\n', 'name the right one with --text-column'],
   ['four fields without a header', '1\tx\tT\tmore\n', '4 tab-separated fields'],

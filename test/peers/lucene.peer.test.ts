@@ -270,7 +270,7 @@ function compareHits(
 for (const { version, name, corpus, analyser, queries } of COMPARISONS.flatMap((comparison) =>
   LUCENE_RELEASES.map((version) => ({ ...comparison, version })),
 )) {
-  test(`scores and ranks over ${name} are those of Lucene ${version} to the last bit`, {
+  test(`scores and ranks over ${name} equal Lucene ${version} to the last bit`, {
     skip: withoutEngine || withoutLucene(peerCache(), version) || withoutSharedData(corpus) || withoutSharedData(CALLS),
   }, async (t) => {
     assert.ok(loaded.ok);

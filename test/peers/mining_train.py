@@ -119,7 +119,7 @@ def flagembedding(path, distillation):
 
 
 class Retriever(torch.nn.Module):
-    """The encoder and the loss that DPR, tevatron and Agentic-R's fork share: the first passage of a row, against those of all rows."""
+    """The encoder and the loss that DPR, tevatron and Agentic-R's fork share: the first passage of a row, against the passages of all rows."""
 
     def __init__(self):
         super().__init__()

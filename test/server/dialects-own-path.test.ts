@@ -311,7 +311,7 @@ test('/health has the fields that all its clients read, and is a 503 until the i
   });
 });
 
-test('Serper: the year of a paper is that of its date', async (t) => {
+test('Serper: the year of a paper comes from its date', async (t) => {
   const dates = ['2024-03-01', '1999', 'March 2001', '20240301'];
   const documents = dates.map((date, i) => JSON.stringify({ id: `${i}`, title: 'T', text: 'x', date }));
   const { json } = await postTo(build(t, new FakeRetriever({ documents })), '/scholar', { q: '' });

@@ -8,8 +8,9 @@ interface FilePart {
 }
 
 /**
- * A text that another content of the file does not have; undefined if there is no file. Also other with the same content after a copy, so
- * whoever has a checksum compares that next. The time of the last change counts because rsync, tar and `cp -p` set the modification time.
+ * A text that changes whenever the content of the file does; undefined if there is no file. A copy with the same content has another text,
+ * too, so a caller that has a checksum compares the checksum next. The time of the last change counts because rsync, tar and `cp -p` set the
+ * modification time.
  */
 export function fileState(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });

@@ -161,7 +161,7 @@ export function refuseOtherVectors(
 
 function notFollowed(path: string, key: string, value: unknown, more = '') {
   return invalidModel(
-    `${path}: ${key} is ${JSON.stringify(value)}, which Trawl does not follow, so its vectors would differ from those of sentence-transformers${more}. ` +
+    `${path}: ${key} is ${JSON.stringify(value)}, which Trawl does not follow, so its vectors would differ from the vectors that sentence-transformers makes${more}. ` +
       'A server of embeddings that runs the model can be used instead: --model http://HOST:PORT (docs/endpoints.md).',
     { details: { key, value } },
   );

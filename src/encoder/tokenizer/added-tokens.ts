@@ -12,9 +12,9 @@ function isNormalized({ normalized, special }: AddedToken): boolean {
 }
 
 /**
- * The added tokens of a tokenizer.json: those that are found in a text as it is, and those that are found in the normalised text.
+ * The added tokens of a tokenizer.json: `raw` are found in a text as it is, `normalized` in the normalised text.
  *
- * @param normalize what is applied to the contents of the latter.
+ * @param normalize the normaliser, which also changes the contents of the `normalized` tokens.
  */
 export function splitsAtAddedTokens(
   tokens: readonly AddedToken[],

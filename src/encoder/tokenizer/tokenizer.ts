@@ -43,8 +43,8 @@ export class TextTokenizer {
       this.separator = this.#findSeparator(added ?? []);
     } catch (error) {
       throw invalidModel(
-        `${path} is not a usable tokenizer: ${(error as Error).message}. Trawl reads a tokenizer.json only if its ids equal those of ` +
-          "Python's tokenizers. If the file is damaged, fetch it again; otherwise a server of embeddings can run the model: " +
+        `${path} is not a usable tokenizer: ${(error as Error).message}. Trawl reads a tokenizer.json only if it gives the ids that ` +
+          "Python's tokenizers give. If the file is damaged, fetch it again; otherwise a server of embeddings can run the model: " +
           '--model http://HOST:PORT (docs/endpoints.md).',
         { cause: error },
       );

@@ -324,7 +324,7 @@ test('a field of another type than the reference tokeniser reads is refused by i
     assert.throws(() => new TextTokenizer({ ...file, ...changed }, 'some/tokenizer.json'), message);
 });
 
-test('white space that the added token before takes is no token of its own', () => {
+test('white space that the added token before it takes is not found again', () => {
   const blank = { special: false, lstrip: true, rstrip: true };
   const vocab = { '[UNK]': 0, a: 1, b: 2, ' ': 3 };
   const file = {

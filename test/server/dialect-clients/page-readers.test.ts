@@ -156,7 +156,7 @@ async function webSailor(url: string, link: string): Promise<string> {
   return '[visit] Failed to read page.';
 }
 
-test('WebSailor opens the links of its search as Jina’s reader does, also those of passages without a URL', async (t) => {
+test('WebSailor opens the links of its search as Jina’s reader does, also the links of passages without a URL', async (t) => {
   const documents = [
     JSON.stringify({ id: 'a/b %20', title: 'Without', text: 'No URL.' }),
     JSON.stringify({ id: '1', title: 'Žižkov', text: 'A quarter.', url: 'https://cs.example.org/Žižkov' }),

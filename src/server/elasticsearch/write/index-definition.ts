@@ -98,7 +98,7 @@ export type Similarities = ReadonlyMap<string, Similarity>;
 
 const { k1, b } = BM25_PROFILES.elasticsearch;
 
-/** The similarities by name: Elasticsearch's, and those of the settings of a new index. @throws ElasticsearchError illegal_argument_exception. */
+/** The similarities by name: Elasticsearch's own, and the ones that the settings of a new index define. @throws ElasticsearchError illegal_argument_exception. */
 export function readSimilarities(members: Members | undefined): Similarities {
   const similarities = new Map<string, Similarity>([['BM25', { k1, b }]]);
   for (const [path, value] of flattened(members, '')) {
