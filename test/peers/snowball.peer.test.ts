@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { readTexts, writeTexts } from '../../bench/lexical/text-file.ts';
-import { openLucene, withoutLucene } from '../../bench/lucene.ts';
+import { COMPARED_LUCENE, openLucene, withoutLucene } from '../../bench/lucene.ts';
 import type { ScriptProcess } from '../../bench/script-process.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { analyser } from '../../src/engine/lexical/analysis/analysers.ts';
@@ -18,7 +18,8 @@ const MADE_UP = 15_000;
 /** One Java process for all tests. */
 let process: ScriptProcess<{ terms: number }> | undefined;
 after(() => process?.close());
-const lucene = (): ScriptProcess<{ terms: number }> => (process ??= openLucene(peerCache(), { maxHeap: '1g' }));
+const lucene = (): ScriptProcess<{ terms: number }> =>
+  (process ??= openLucene(peerCache(), { version: COMPARED_LUCENE, maxHeap: '1g' }));
 
 function realWords(): string[] {
   const text = readFileSync(join(packageRoot, 'corpus', 'sample', 'passages.jsonl'), 'utf8');

@@ -157,16 +157,20 @@ function getOperation(dialect: Dialect): Json {
 function dialectResponses(dialects: readonly Dialect[], reply: Json, errors: Readonly<Record<string, string>>): Json {
   const others = dialects.flatMap(({ statuses }) => Object.values(statuses));
   const type = dialects[0]?.replyType ?? 'application/json';
+  const ownErrors = dialects.flatMap(({ errorReply }) => errorReply ?? []);
   return {
     200: { description: 'The response.', content: { [type]: { schema: reply } }, headers: VIEW_HEADERS },
-    ...errorResponses({
-      ...KEY_ERRORS,
-      ...errors,
-      501: 'The index or the server does not support it.',
-      ...Object.fromEntries(
-        others.map((status) => [status, status === 501 ? 'Not supported.' : 'The request is not valid.']),
-      ),
-    }),
+    ...errorResponses(
+      {
+        ...KEY_ERRORS,
+        ...errors,
+        501: 'The index or the server does not support it.',
+        ...Object.fromEntries(
+          others.map((status) => [status, status === 501 ? 'Not supported.' : 'The request is not valid.']),
+        ),
+      },
+      ownErrors.length === 0 ? ref('Error') : { anyOf: [ref('Error'), ...ownErrors] },
+    ),
   };
 }
 

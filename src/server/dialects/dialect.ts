@@ -102,6 +102,8 @@ export interface Dialect extends ErrorFormat {
   readonly reply: TSchema;
   /** Default: JSON. */
   readonly replyType?: 'text/plain';
+  /** What `errorBody` writes, if it is not the usual format or an extension of it. */
+  readonly errorReply?: TSchema;
   /** An example of a request. */
   readonly example: JsonObject;
   /** The projects whose clients use it, for the documents. Empty for Trawl's own API and for a second path of another dialect. */

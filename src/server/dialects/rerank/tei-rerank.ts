@@ -10,7 +10,11 @@ import { rerankPlan, sigmoid } from './rerank-plan.ts';
 const ERROR_TYPES: Readonly<Record<number, string>> = { 413: 'Validation', 422: 'Validation', 429: 'Overloaded' };
 
 /** How TEI writes errors. */
-export const TEI_ERRORS = { statuses: { NOT_SUPPORTED: 424, OVERLOADED: 429 }, errorBody: teiError } as const;
+export const TEI_ERRORS = {
+  statuses: { NOT_SUPPORTED: 424, OVERLOADED: 429 },
+  errorBody: teiError,
+  errorReply: Type.Object({ error: Type.String(), error_type: Type.String() }),
+} as const;
 
 /**
  * Reranking as in text-embeddings-inference (TEI). Scores are the sigmoid of the model's output, whatever activation its config
