@@ -55,7 +55,7 @@ export const constructAction = defineAction({
       'For construct: no negatives that are positives of another round of the same question.',
     ),
     'full-history': option.flag(
-      'For construct: history_queries from the candidates file. Those of step 3-2 lack queries after a resume.',
+      'For construct: history_queries from the candidates file. The files of step 3-2 lack queries after a resume.',
     ),
   },
   async run({ options, positionals, signal, out: print }) {

@@ -43,7 +43,7 @@ export function checkFits(set: VectorFileSet, model: ModelIdentity, metric: Metr
         ? ` If they were truncated to it (Matryoshka), add --dimension ${set.dimension}.`
         : '';
     throw mismatch(
-      `${file!.path}: its vectors have ${set.dimension} dimensions, those of ${model.name} have ${model.dimension}. Name ` +
+      `${file!.path}: its vectors have ${set.dimension} dimensions; ${model.name} makes ${model.dimension}. Name ` +
         `the model that made them with --model.${hint}`,
     );
   }

@@ -204,7 +204,7 @@ test('vectors that do not match the corpus are refused with both numbers, and no
   writeFileSync(join(made.folder, 'wide.npy'), wide);
   await assert.rejects(
     precomputed([join(made.folder, 'wide.npy')]),
-    trawlError('VECTORS_MISMATCH', /4 dimensions, those of fake have 8/),
+    trawlError('VECTORS_MISMATCH', /4 dimensions; fake makes 8/),
   );
 });
 

@@ -245,7 +245,7 @@ const QueryResult = Type.Object({
   rerank: Type.Optional(
     Type.Union([Reranked, Failed], {
       description:
-        'What the reranker did. ok is false if it failed and allowFailure is set: the hits are those of the search, in its order. Absent without reranking.',
+        'What the reranker did. ok is false if it failed and allowFailure is set: the hits are as the search found them, in its order. Absent without reranking.',
     }),
   ),
   failedIndexes: Type.Optional(

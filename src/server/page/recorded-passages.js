@@ -33,8 +33,8 @@ export function generationNotices(passages) {
   const texts = doubtful.map(({ index, group, recorded, now }) => {
     const name = group ?? index ?? 'The index';
     return now === undefined
-      ? `The server does not say whether ${name} has changed since generation ${recorded}. The texts are those of its rows now; the agent may have been shown others.`
-      : `${name} has changed since: it has generation ${now}, the record has ${recorded}. The texts are those of its rows now; the agent may have been shown others.`;
+      ? `The server does not say whether ${name} has changed since generation ${recorded}. The texts are what its rows have now; the agent may have been shown others.`
+      : `${name} has changed since: it has generation ${now}, the record has ${recorded}. The texts are what its rows have now; the agent may have been shown others.`;
   });
   return [...new Set(texts)].map((text) => make('p', { class: 'notice' }, text));
 }
